@@ -1,0 +1,79 @@
+//! Every limit on every quantity, each declared once.
+//!
+//! Validation, error messages, documentation and the generators of the tests read this table; no
+//! other file holds a minimum or maximum of a policy's quantity.
+
+/// The allowed range of one quantity, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// What is measured, as an error message says it.
+    pub what: &'static str,
+    /// The unit, in the plural.
+    pub unit: &'static str,
+    /// The smallest allowed value.
+    pub min: u64,
+    /// The largest allowed value.
+    pub max: u64,
+}
+
+impl Bound {
+    /// Whether a value lies in the range.
+    #[must_use]
+    pub const fn contains(&self, value: u64) -> bool {
+        self.min <= value && value <= self.max
+    }
+}
+
+impl core::fmt::Display for Bound {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} to {} {}", self.min, self.max, self.unit)
+    }
+}
+
+const fn bound(what: &'static str, unit: &'static str, min: u64, max: u64) -> Bound {
+    Bound { what, unit, min, max }
+}
+
+/// Tokens per window of a rate. 0 refuses everything.
+pub const RATE_COUNT: Bound = bound("the count of a rate", "tokens", 0, 1_000_000_000);
+/// Window of a rate: 1 ms to 366 days.
+pub const WINDOW: Bound = bound("the window of a rate", "microseconds", 1_000, 31_622_400_000_000);
+/// Capacity of a token bucket.
+pub const BURST: Bound = bound("burst", "tokens", 1, 1_000_000_000);
+/// What one call takes. 0 takes nothing.
+pub const COST: Bound = bound("a cost", "tokens", 0, 1_000_000_000);
+/// What one request of a configured limit takes.
+pub const REQUEST_COST: Bound = bound("cost", "tokens", 1, COST.max);
+/// Time an empty bucket may need to fill: 2^52 − 1 µs, about 142 years, so that "full again at"
+/// stays below 2^53 µs.
+pub const FILL_TIME: Bound = bound("the time to fill", "microseconds", 0, (1 << 52) - 1);
+/// Capacity of a bucket plus one refill, in units: below 2^53, up to which a double is exact.
+pub const UNITS: Bound = bound("capacity and refill", "units", 0, (1 << 53) - 1);
+
+/// Length of a namespace or a limit's name.
+pub const NAME: Bound = bound("a name", "characters", 1, 64);
+/// Length of a header's name.
+pub const HEADER_NAME: Bound = bound("a header name", "characters", 1, 128);
+/// Key parts of one limit.
+pub const KEY_PARTS: Bound = bound("key", "parts", 0, 8);
+/// Limits of one policy.
+pub const LIMITS: Bound = bound("limits", "limits", 1, 32);
+/// Size of a policy's text.
+pub const POLICY_TEXT: Bound = bound("the policy", "bytes", 2, 1 << 20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::prelude::rust_2024::*;
+
+    #[test]
+    fn a_bound_includes_both_ends() {
+        assert!(BURST.contains(1) && BURST.contains(1_000_000_000));
+        assert!(!BURST.contains(0) && !BURST.contains(1_000_000_001));
+    }
+
+    #[test]
+    fn a_bound_reads_as_a_range_with_its_unit() {
+        assert_eq!(BURST.to_string(), "1 to 1000000000 tokens");
+    }
+}
