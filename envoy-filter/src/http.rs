@@ -1,0 +1,100 @@
+//! One request in the proxy: carries out what [`flow`] decides.
+
+use crate::{
+    facts::Fields,
+    flow,
+    host::{
+        HostError,
+        wasm::{self, Level, Proxy},
+    },
+    plugin::Plugin,
+};
+use proxy_wasm::{
+    traits::{Context, HttpContext},
+    types::Action,
+};
+use std::rc::Rc;
+use weir_core::{
+    response::{Answer, Header, Reply},
+    units::Instant,
+};
+
+/// A request, from its headers to those of its response.
+pub(crate) struct Http {
+    plugin: Option<Rc<Plugin>>,
+    /// What to add to the upstream's response.
+    headers: Vec<Header>,
+}
+
+impl Http {
+    pub(crate) fn new(plugin: Option<Rc<Plugin>>) -> Self {
+        Self { plugin, headers: Vec::new() }
+    }
+
+    fn answer(&self) -> Answer {
+        let Some(plugin) = &self.plugin else { return Answer::Reply(not_configured()) };
+        // Without its headers a request has no key, and the limit says what that means.
+        let map = wasm::request_headers().unwrap_or_default();
+        let fields = Fields::new(&map);
+        flow::decide(plugin, &fields, now(&fields), &Proxy)
+    }
+}
+
+impl Context for Http {}
+
+impl HttpContext for Http {
+    fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
+        match self.answer() {
+            Answer::Pass(headers) => {
+                self.headers = headers;
+                Action::Continue
+            }
+            Answer::Reply(reply) => send(&reply),
+        }
+    }
+
+    fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
+        for (name, value) in core::mem::take(&mut self.headers) {
+            if let Err(error) = wasm::add_response_header(name, &value) {
+                wasm::log(Level::Warn, &format!("weir: the header {name} is left out: {error}"));
+            }
+        }
+        Action::Continue
+    }
+}
+
+/// A request that could neither be answered nor go on would hang, so one that cannot be answered
+/// goes on.
+fn send(reply: &Reply) -> Action {
+    let details = format!("weir_{}", reply.status);
+    match wasm::reply(reply, &details) {
+        Ok(()) => Action::Pause,
+        Err(error) => {
+            wasm::log(Level::Error, &format!("weir: a request went on unanswered: {error}"));
+            Action::Continue
+        }
+    }
+}
+
+/// For a request before any configuration, which the proxy does not send.
+fn not_configured() -> Reply {
+    Reply { status: 503, headers: Vec::new(), body: "weir has no policy\n".into() }
+}
+
+#[cfg(not(feature = "test-clock"))]
+fn now(_: &Fields<'_>) -> Result<Instant, HostError> {
+    use crate::host::Clock;
+    Proxy.now()
+}
+
+/// The time that a test has put in the request, in microseconds since the epoch.
+#[cfg(feature = "test-clock")]
+fn now(fields: &Fields<'_>) -> Result<Instant, HostError> {
+    use weir_core::key::{Facts, FieldValue};
+    let FieldValue::One(micros) = fields.header("x-weir-test-now") else {
+        use crate::host::Clock;
+        return Proxy.now();
+    };
+    let micros = core::str::from_utf8(micros).ok().and_then(|micros| micros.parse().ok());
+    micros.map(Instant::from_micros).ok_or(HostError(2))
+}

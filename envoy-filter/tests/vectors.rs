@@ -1,0 +1,41 @@
+//! The corpus of decisions through the filter's whole path, on the fake host.
+
+mod support;
+
+use support::{Request, configured, send, status};
+use weir_core::{response::Answer, units::Instant};
+use weir_filter::host::fake::FakeHost;
+use weir_vectors::{Case, Outcome, Seen, Wait};
+
+fn differences(case: &Case) -> anyhow::Result<Vec<String>> {
+    let host = FakeHost::default();
+    let plugins: Vec<_> = case.policies().iter().map(|text| configured(&host, text)).collect();
+    case.differences(|arrival| {
+        host.set_now(Instant::from_micros(arrival.now));
+        let facts: [(&str, &[u8]); 1] = [("x-api-key", arrival.key.as_bytes())];
+        Ok(seen(&send(&plugins[arrival.phase], &host, &Request(&facts))))
+    })
+}
+
+fn seen(answer: &Answer) -> Seen {
+    let retry_after = match answer {
+        Answer::Pass(_) => None,
+        Answer::Reply(reply) => {
+            let wait = reply.headers.iter().find(|(name, _)| *name == "retry-after");
+            wait.map(|(_, seconds)| Wait::Seconds(seconds.parse().expect("seconds")))
+        }
+    };
+    let outcome = match (status(answer), retry_after) {
+        (200, _) => Outcome::Allowed,
+        (_, Some(_)) => Outcome::Refused,
+        (_, None) => Outcome::Never,
+    };
+    Seen { outcome, remaining: None, retry_after }
+}
+
+#[test]
+fn the_filter_decides_as_the_corpus_says() {
+    let cases = weir_vectors::corpus().unwrap();
+    let differences: Vec<_> = cases.iter().flat_map(|case| differences(case).unwrap()).collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
