@@ -1,7 +1,7 @@
 //! One request: from its fields to its answer.
 
 use crate::{
-    host::{Counters, HostError, SharedData},
+    host::{Clock, Counters, SharedData},
     metrics::Metric,
     plugin::Plugin,
     store::Failure,
@@ -11,21 +11,20 @@ use weir_core::{
     key::Facts,
     policy::{Limit, MissingKey},
     response::{self, Answer, Verdict},
-    units::Instant,
 };
 
-/// Decides a request. `now` is the wall clock's time, or what the host said instead of one.
+/// Decides a request on the wall clock.
 ///
 /// A validated policy has one limit, so a request that is refused has been charged nowhere.
 pub fn decide(
     plugin: &Plugin,
     facts: &impl Facts,
-    now: Result<Instant, HostError>,
+    clock: &impl Clock,
     host: &(impl SharedData + Counters),
 ) -> Answer {
     let mut headers = Vec::new();
     for limit in &plugin.policy.limits {
-        let verdict = verdict(plugin, limit, facts, now, host);
+        let verdict = verdict(plugin, limit, facts, clock, host);
         match response::answer(limit, verdict) {
             Answer::Pass(more) => headers.extend(more),
             reply @ Answer::Reply(_) => return reply,
@@ -38,7 +37,7 @@ fn verdict(
     plugin: &Plugin,
     limit: &Limit,
     facts: &impl Facts,
-    now: Result<Instant, HostError>,
+    clock: &impl Clock,
     host: &(impl SharedData + Counters),
 ) -> Verdict {
     let parts: Vec<_> = limit.key.iter().map(|part| part.value(facts)).collect();
@@ -51,8 +50,7 @@ fn verdict(
     // No part that is present is empty, so an empty one stands for the missing.
     let parts = parts.into_iter().map(Option::unwrap_or_default);
     let digest = plugin.store.digest(&plugin.policy.namespace, &limit.name, parts);
-    let checked =
-        now.map_err(|_| Failure::Host).and_then(|now| plugin.store.check(host, digest, limit, now));
+    let checked = plugin.store.check(host, clock, digest, limit);
     count(plugin, host, checked);
     checked.map_or(Verdict::Unchecked, Verdict::Decided)
 }

@@ -3,10 +3,7 @@
 use crate::{
     facts::Fields,
     flow,
-    host::{
-        HostError,
-        wasm::{self, Level, Proxy},
-    },
+    host::wasm::{self, Level, Proxy},
     plugin::Plugin,
 };
 use proxy_wasm::{
@@ -14,10 +11,7 @@ use proxy_wasm::{
     types::Action,
 };
 use std::rc::Rc;
-use weir_core::{
-    response::{Answer, Header, Reply},
-    units::Instant,
-};
+use weir_core::response::{Answer, Header, Reply};
 
 /// A request, from its headers to those of its response.
 pub(crate) struct Http {
@@ -36,7 +30,7 @@ impl Http {
         // Without its headers a request has no key, and the limit says what that means.
         let map = wasm::request_headers().unwrap_or_default();
         let fields = Fields::new(&map);
-        flow::decide(plugin, &fields, now(&fields), &Proxy)
+        flow::decide(plugin, &fields, &clock(fields), &Proxy)
     }
 }
 
@@ -82,19 +76,36 @@ fn not_configured() -> Reply {
 }
 
 #[cfg(not(feature = "test-clock"))]
-fn now(_: &Fields<'_>) -> Result<Instant, HostError> {
-    use crate::host::Clock;
-    Proxy.now()
+fn clock(_: Fields<'_>) -> Proxy {
+    Proxy
 }
 
-/// The time that a test has put in the request, in microseconds since the epoch.
 #[cfg(feature = "test-clock")]
-fn now(fields: &Fields<'_>) -> Result<Instant, HostError> {
-    use weir_core::key::{Facts, FieldValue};
-    let FieldValue::One(micros) = fields.header("x-weir-test-now") else {
-        use crate::host::Clock;
-        return Proxy.now();
+fn clock(fields: Fields<'_>) -> test_clock::RequestClock<'_> {
+    test_clock::RequestClock(fields)
+}
+
+#[cfg(feature = "test-clock")]
+mod test_clock {
+    use crate::{
+        facts::Fields,
+        host::{Clock, HostError},
     };
-    let micros = core::str::from_utf8(micros).ok().and_then(|micros| micros.parse().ok());
-    micros.map(Instant::from_micros).ok_or(HostError(2))
+    use weir_core::{
+        key::{Facts, FieldValue},
+        units::Instant,
+    };
+
+    /// The time that a test has put in the request, in microseconds since the epoch.
+    pub(super) struct RequestClock<'a>(pub(super) Fields<'a>);
+
+    impl Clock for RequestClock<'_> {
+        fn now(&self) -> Result<Instant, HostError> {
+            let FieldValue::One(micros) = self.0.header("x-weir-test-now") else {
+                return Err(HostError(2));
+            };
+            let micros = core::str::from_utf8(micros).ok().and_then(|micros| micros.parse().ok());
+            micros.map(Instant::from_micros).ok_or(HostError(2))
+        }
+    }
 }

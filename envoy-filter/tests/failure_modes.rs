@@ -7,7 +7,9 @@ use support::{NOW, Request, ask, plugin, status};
 use weir_core::units::Instant;
 use weir_filter::{
     flow,
-    host::{HostError, SharedData, fake::FakeHost},
+    host::{
+        Clock, CounterId, Counters, HostError, SharedData, Swap, Value, Version, fake::FakeHost,
+    },
     plugin::Plugin,
 };
 
@@ -45,11 +47,20 @@ fn shared_data_that_fails() {
     });
 }
 
+/// A clock that cannot tell the time.
+struct NoClock;
+
+impl Clock for NoClock {
+    fn now(&self) -> Result<Instant, HostError> {
+        Err(HostError(10))
+    }
+}
+
 #[test]
 fn a_clock_that_fails() {
     check("weir.store_error", |host, plugin| {
         let facts: [(&str, &[u8]); 1] = [("x-api-key", b"alice")];
-        status(&flow::decide(plugin, &Request(&facts), Err(HostError(10)), host))
+        status(&flow::decide(plugin, &Request(&facts), &NoClock, host))
     });
 }
 
@@ -151,4 +162,46 @@ fn two_workers_that_start_at_once_agree_on_the_seed() {
     let text = br#"{"limits":[{"name":"a","rate":"1/second"}]}"#;
     Plugin::configure(text, &host).expect("configured");
     assert_eq!(host.get("weir/1/seed").expect("a seed").bytes, [99; 16]);
+}
+
+/// A host on which another worker, a second later, takes a token just before each read.
+struct Overtaken<'a> {
+    host: &'a FakeHost,
+    plugin: &'a Plugin,
+}
+
+impl SharedData for Overtaken<'_> {
+    fn get(&self, key: &str) -> Result<Value, HostError> {
+        self.host.set_now(Instant::from_micros(NOW + 1_000_000));
+        ask(self.plugin, self.host, "alice");
+        self.host.get(key)
+    }
+
+    fn swap(&self, key: &str, bytes: &[u8], version: Option<Version>) -> Result<Swap, HostError> {
+        self.host.swap(key, bytes, version)
+    }
+}
+
+impl Counters for Overtaken<'_> {
+    fn define(&self, name: &str) -> Result<CounterId, HostError> {
+        self.host.define(name)
+    }
+
+    fn increment(&self, counter: CounterId) {
+        self.host.increment(counter);
+    }
+}
+
+#[test]
+fn a_worker_that_is_overtaken_gives_no_token_away() {
+    // Seen on four workers: the overtaken one took the empty bucket for one that needs repair.
+    let host = FakeHost::default();
+    let plugin = plugin(&host, "");
+    for _ in 0..2 {
+        ask(&plugin, &host, "alice");
+    }
+    let facts: [(&str, &[u8]); 1] = [("x-api-key", b"alice")];
+    let overtaken = Overtaken { host: &host, plugin: &plugin };
+    assert_eq!(status(&flow::decide(&plugin, &Request(&facts), &host, &overtaken)), 429);
+    assert_eq!(status(&ask(&plugin, &host, "alice")), 429, "the next token comes in a second");
 }

@@ -5,7 +5,7 @@
 //! the step and swaps the set; where another worker was first it takes the step anew.
 
 use super::Failure;
-use crate::host::{Entropy, HostError, SharedData, Swap, Value};
+use crate::host::{Clock, Entropy, HostError, SharedData, Swap, Value};
 use weir_core::{
     decision::Decision,
     key::hash::{Digest, Secret},
@@ -64,9 +64,9 @@ impl LocalStore {
     pub fn check(
         &self,
         host: &impl SharedData,
+        clock: &impl Clock,
         digest: Digest,
         limit: &Limit,
-        now: Instant,
     ) -> Result<Decision, Failure> {
         let key = format!("{SET_PREFIX}{:04x}", slots::set_of(digest));
         for _ in 0..TRIES {
@@ -74,6 +74,10 @@ impl LocalStore {
             let Some(mut set) = Set::decode(&value.bytes) else {
                 return Err(clear(host, &key, &value));
             };
+            // Only now: whoever wrote this set had read the clock before, so time does not go back
+            // from worker to worker. With a time read before the set, an empty bucket would look as
+            // if it owed more than it holds, and repairing it would give tokens away.
+            let now = clock.now().map_err(|_| Failure::Host)?;
             let step = limit.limiter.step(set.state(digest), now, limit.cost);
             let Some(state) = step.state else { return Ok(step.decision) };
             let idle_at = idle_at(&limit.limiter, state, now);

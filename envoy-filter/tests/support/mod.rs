@@ -54,8 +54,7 @@ pub fn ask(plugin: &Plugin, host: &FakeHost, key: &str) -> Answer {
 }
 
 pub fn send(plugin: &Plugin, host: &FakeHost, facts: &impl Facts) -> Answer {
-    use weir_filter::host::Clock;
-    flow::decide(plugin, facts, host.now(), host)
+    flow::decide(plugin, facts, host, host)
 }
 
 /// The answer to headers in the proxy's encoding, whatever they are.
