@@ -1,48 +1,13 @@
 //! The corpus of decisions, run by the core as the host's processor runs it.
 
-use std::collections::BTreeMap;
-use weir_core::{
-    config,
-    decision::{Decision, Outcome},
-    limiter::token_bucket::BucketState,
-    units::Instant,
-};
-use weir_vectors::{Case, Outcome as Expected, Seen, Wait};
-
-/// Runs a case against buckets that live in a map.
-fn differences(case: &Case) -> anyhow::Result<Vec<String>> {
-    let policies: Vec<_> = case
-        .policies()
-        .iter()
-        .map(|text| config::parse(text.as_bytes()))
-        .collect::<Result<_, _>>()?;
-    let mut buckets = BTreeMap::<String, BucketState>::new();
-    case.differences(|arrival| {
-        let limit = &policies[arrival.phase].limits[0];
-        let state = buckets.get(&arrival.key).copied().unwrap_or_default();
-        let step = limit.limiter.step(state, Instant::from_micros(arrival.now), limit.cost);
-        if let Some(state) = step.state {
-            buckets.insert(arrival.key.clone(), state);
-        }
-        Ok(seen(&step.decision))
-    })
-}
-
-fn seen(decision: &Decision) -> Seen {
-    let (outcome, retry_after) = match decision.outcome {
-        Outcome::Allowed => (Expected::Allowed, None),
-        Outcome::Refused { retry_after } => {
-            (Expected::Refused, Some(Wait::Micros(retry_after.get())))
-        }
-        Outcome::Never(_) => (Expected::Never, None),
-    };
-    Seen { outcome, remaining: Some(decision.remaining), retry_after }
-}
+#[path = "support/corpus.rs"]
+mod corpus;
 
 #[test]
 fn the_core_decides_as_the_corpus_says() {
     let cases = weir_vectors::corpus().unwrap();
-    let differences: Vec<_> = cases.iter().flat_map(|case| differences(case).unwrap()).collect();
+    let differences: Vec<_> =
+        cases.iter().flat_map(|case| corpus::differences(case).unwrap()).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     println!("{} cases agree", cases.len());
 }
