@@ -1,0 +1,19 @@
+//! The running parts of Weir: a real Envoy, a small API, the page, and bounded load. The demo and
+//! the end-to-end tests start and stop them here.
+//!
+//! Every part is a value: it runs while the value lives and is stopped when the value is dropped.
+//! Everything listens on 127.0.0.1 only.
+
+pub mod assets;
+pub mod browser;
+pub mod check;
+pub mod config;
+pub mod demo;
+pub mod envoy;
+pub mod eventually;
+pub mod http;
+pub mod limit;
+pub mod load;
+pub mod processes;
+pub mod serve;
+pub mod terminal;

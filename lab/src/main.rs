@@ -1,0 +1,95 @@
+//! `weir-lab`: runs the demo. `cargo xtask demo` builds what it needs and starts it.
+
+use std::{io::Write as _, path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+use weir_lab::demo::{Demo, Parts, Port};
+
+/// Starts and stops the running parts of Weir.
+#[derive(Parser)]
+struct Flags {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run an Envoy with Weir before a small API, and the playground, on one port
+    Demo(DemoFlags),
+}
+
+#[derive(Args)]
+struct DemoFlags {
+    /// The Envoy program
+    #[arg(long)]
+    envoy: PathBuf,
+    /// The module
+    #[arg(long)]
+    filter: PathBuf,
+    /// The folder of the page
+    #[arg(long)]
+    page: PathBuf,
+    /// Send requests, print what was answered, stop; fail if an answer is not the policy's
+    #[arg(long)]
+    check: bool,
+    /// Envoy's port: 10000 if that is free, else any
+    #[arg(long)]
+    port: Option<u16>,
+}
+
+impl DemoFlags {
+    fn port(&self) -> Port {
+        match self.port {
+            Some(port) => Port::Given(port),
+            None if self.check => Port::Free,
+            None => Port::Usual,
+        }
+    }
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let Command::Demo(flags) = Flags::parse().command;
+    let result = tokio::select! {
+        result = demo(&flags) => result,
+        result = stopped() => {
+            // The terminal may be gone.
+            let _ = writeln!(std::io::stdout(), "\nEverything is stopped.");
+            result
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn demo(flags: &DemoFlags) -> Result<()> {
+    let DemoFlags { envoy, filter, page, check, .. } = flags;
+    let parts = Parts { envoy, filter, page, port: flags.port() };
+    let mut demo = Demo::start(&parts).await?;
+    if *check {
+        return demo.check().await;
+    }
+    demo.describe()?;
+    demo.watch().await
+}
+
+/// Waits for Ctrl-C, for `kill`, or for the terminal to close. Then the demo is dropped, which
+/// stops all it has started.
+async fn stopped() -> Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The command line.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Builds, shows and checks Weir. What a machine lacks is fetched into one cache folder.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+pub(crate) struct Flags {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Build the module for Envoy and the playground, into target/weir/
+    Build,
+    /// Run an Envoy with Weir before a small API, and the playground, on one port
+    Demo {
+        /// Send requests, print what was answered, stop; fail if an answer is not the policy's
+        #[arg(long)]
+        check: bool,
+        /// Envoy's port: 10000 if that is free, else any
+        #[arg(long)]
+        port: Option<u16>,
+    },
+    /// Run every test and every check, or those of one part
+    Test {
+        /// Only this part
+        part: Option<Part>,
+    },
+    /// Check what compilers do not: layout, imports, lengths, paths named in the documents
+    Tidy,
+}
+
+/// A part of the tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Formatting, lints and `cargo xtask tidy`
+    Tidy,
+    /// The limiters, natively, and their build for a bare target
+    Core,
+    /// The filter's logic, the lab and the commands, natively
+    Filter,
+    /// The playground, natively and in a headless browser
+    Web,
+    /// Everything on a real Envoy and in a real browser
+    E2e,
+}
+
+impl Part {
+    /// Every part, in the order in which faults show soonest.
+    pub(crate) const ALL: [Self; 5] = [Self::Tidy, Self::Core, Self::Filter, Self::Web, Self::E2e];
+
+    /// The part as it is written on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Tidy => "tidy",
+            Self::Core => "core",
+            Self::Filter => "filter",
+            Self::Web => "web",
+            Self::E2e => "e2e",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn a_part_is_named_as_it_is_written() {
+        for part in Part::ALL {
+            assert_eq!(Part::from_str(part.name(), false), Ok(part));
+        }
+    }
+}
