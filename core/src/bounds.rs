@@ -40,6 +40,13 @@ pub const RATE_COUNT: Bound = bound("the count of a rate", "tokens", 0, 1_000_00
 pub const WINDOW: Bound = bound("the window of a rate", "microseconds", 1_000, 31_622_400_000_000);
 /// Capacity of a token bucket.
 pub const BURST: Bound = bound("burst", "tokens", 1, 1_000_000_000);
+/// Tokens of a sliding log, and permits of a concurrency limit: each may need an entry of its own,
+/// so this bounds the state of one key.
+pub const ENTRIES: Bound = bound("the limit of a log or of permits", "tokens", 0, 1_000);
+/// Longest wait in the queue of a leaky bucket.
+pub const MAX_DELAY: Bound = bound("max_delay", "microseconds", 0, 60_000_000);
+/// How long a permit lasts if nobody gives it back.
+pub const LEASE: Bound = bound("lease", "microseconds", 1_000, 86_400_000_000);
 /// What one call takes. 0 takes nothing.
 pub const COST: Bound = bound("a cost", "tokens", 0, 1_000_000_000);
 /// What one request of a configured limit takes.

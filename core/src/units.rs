@@ -94,6 +94,8 @@ impl Micros {
 pub struct Cost(u64);
 
 impl Cost {
+    /// Takes nothing.
+    pub const ZERO: Cost = Cost(0);
     /// The cost of an ordinary request.
     pub const ONE: Cost = Cost(1);
 

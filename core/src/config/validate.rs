@@ -9,7 +9,7 @@ use super::{
 use crate::{
     bounds,
     key::{HeaderName, KeyPart},
-    limiter::Limiter,
+    limiter::{Limiter, Unfit, token_bucket::TokenBucket},
     policy::{Limit, MissingKey, OnStoreFailure, Policy},
     units::{Cost, Rate},
 };
@@ -146,8 +146,15 @@ fn bucket(fields: &mut Fields<'_>, faults: &mut Gathering) -> Option<(Rate, Limi
     let burst =
         burst.unwrap_or_else(|| rate.per_second_up().clamp(bounds::BURST.min, bounds::BURST.max));
     let limiter =
-        Limiter::token_bucket(rate, burst).map_err(|unfit| format!("with burst {burst}: {unfit}"));
+        bucket_limiter(rate, burst).map_err(|unfit| format!("with burst {burst}: {unfit}"));
     Some((rate, faults.keep(&fields.path("rate"), limiter)?))
+}
+
+fn bucket_limiter(rate: Rate, burst: u64) -> Result<Limiter, Unfit> {
+    match rate.count() {
+        0 => Ok(Limiter::Closed),
+        _ => TokenBucket::new(rate, burst).map(Limiter::TokenBucket),
+    }
 }
 
 /// What a request takes; more than the bucket holds could never pass, which is no limit but a

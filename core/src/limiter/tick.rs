@@ -12,9 +12,12 @@ use core::num::NonZeroU64;
 pub struct Tick(NonZeroU64);
 
 impl Tick {
+    /// One microsecond.
+    pub const MICROSECOND: Tick = Self::of(1);
+
     /// All ticks, the finest first.
     pub const ALL: [Tick; 7] = [
-        Self::of(1),
+        Self::MICROSECOND,
         Self::of(10),
         Self::of(100),
         Self::of(1_000),
@@ -49,6 +52,12 @@ impl Tick {
         micros.div_ceil(self.0.get())
     }
 
+    /// Whole ticks in a number of microseconds (rounded down).
+    #[must_use]
+    pub(crate) fn within(self, micros: u64) -> u64 {
+        micros / self.0
+    }
+
     /// So many ticks in microseconds, saturating.
     #[must_use]
     pub(crate) const fn micros(self, ticks: u64) -> u64 {
@@ -59,5 +68,11 @@ impl Tick {
     #[must_use]
     pub(crate) const fn divides(self, micros: u64) -> bool {
         micros.is_multiple_of(self.0.get())
+    }
+
+    /// Time from `now` to the start of a tick; zero if that is past.
+    #[must_use]
+    pub(crate) fn until(self, tick: u64, now: Instant) -> Micros {
+        Micros::new(self.micros(tick).saturating_sub(now.as_micros()))
     }
 }

@@ -48,7 +48,9 @@ pub struct Reply {
 pub fn answer(limit: &Limit, verdict: Verdict) -> Answer {
     match verdict {
         Verdict::Decided(decision) => match decision.outcome {
-            Outcome::Allowed => Answer::Pass(headers::rate_limit(limit, &decision)),
+            Outcome::Allowed | Outcome::Delayed { .. } => {
+                Answer::Pass(headers::rate_limit(limit, &decision))
+            }
             Outcome::Refused { retry_after } => {
                 Answer::Reply(over_limit(limit, &decision, Some(retry_after)))
             }
@@ -116,7 +118,7 @@ mod tests {
     use super::*;
     use crate::{
         decision::Never,
-        limiter::Limiter,
+        limiter::{Limiter, token_bucket::TokenBucket},
         units::{Cost, Rate},
     };
     use alloc::{vec, vec::Vec};
@@ -128,7 +130,7 @@ mod tests {
             key: Vec::new(),
             missing_key: MissingKey::Share,
             rate,
-            limiter: Limiter::token_bucket(rate, 17).unwrap(),
+            limiter: Limiter::TokenBucket(TokenBucket::new(rate, 17).unwrap()),
             cost: Cost::ONE,
             on_store_failure: OnStoreFailure::Allow,
         }
