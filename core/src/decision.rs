@@ -47,10 +47,18 @@ pub enum Never {
     CostAboveCapacity,
 }
 
+impl Outcome {
+    /// Whether the request passes, at once or after a wait.
+    #[must_use]
+    pub const fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allowed | Self::Delayed { .. })
+    }
+}
+
 impl Decision {
     /// Whether the request passes, at once or after a wait.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
-        matches!(self.outcome, Outcome::Allowed | Outcome::Delayed { .. })
+        self.outcome.is_allowed()
     }
 }

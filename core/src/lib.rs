@@ -42,7 +42,10 @@ pub mod key;
 
 pub mod store;
 
+
 pub mod policy;
+
+pub mod combine;
 
 pub mod response;
 

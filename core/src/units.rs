@@ -105,6 +105,12 @@ impl Cost {
         if bounds::COST.contains(tokens) { Some(Self(tokens)) } else { None }
     }
 
+    /// The cost of a request, brought into [`bounds::REQUEST_COST`].
+    #[must_use]
+    pub fn of_request(tokens: u64) -> Self {
+        Self(tokens.clamp(bounds::REQUEST_COST.min, bounds::REQUEST_COST.max))
+    }
+
     /// The cost in tokens.
     #[must_use]
     pub const fn get(self) -> u64 {

@@ -5,6 +5,7 @@ use weir_core::{
     config,
     decision::{Decision, Outcome},
     limiter::{Ask, State},
+    policy::RequestCost,
     units::Instant,
 };
 use weir_vectors::{Case, Outcome as Expected, Seen, Wait};
@@ -19,9 +20,10 @@ fn differences(case: &Case) -> anyhow::Result<Vec<String>> {
     let mut buckets = BTreeMap::<String, State>::new();
     case.differences(|arrival| {
         let limit = &policies[arrival.phase].limits[0];
+        let limiter = limit.tiers.default.limiter(0);
+        let RequestCost::Fixed(cost) = limit.cost else { anyhow::bail!("a fixed cost") };
         let state = buckets.get(&arrival.key).cloned().unwrap_or_default();
-        let step =
-            limit.limiter.step(&state, Instant::from_micros(arrival.now), Ask::of(limit.cost));
+        let step = limiter.step(&state, Instant::from_micros(arrival.now), Ask::of(cost));
         if let Some(state) = step.state {
             buckets.insert(arrival.key.clone(), state);
         }
