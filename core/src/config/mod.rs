@@ -20,11 +20,13 @@ mod fault;
 mod fields;
 mod limit;
 mod quantity;
+mod schema;
 mod shape;
 mod validate;
 
 pub use export::export;
 pub use fault::{Fault, Faults};
+pub use schema::schema;
 
 use crate::{bounds, policy::Policy};
 use alloc::format;

@@ -89,6 +89,7 @@ impl Drain {
     }
 
     /// What is owed at a tick.
+    #[inline]
     pub(super) fn debt(&self, state: DebtState, now_tick: u64) -> Debt {
         let (tick, remainder) = self.aligned(state);
         let units = match tick.checked_sub(now_tick) {
@@ -105,6 +106,7 @@ impl Drain {
     /// T in ticks, and its remainder. After a change of the limit, a time that is no whole number
     /// of these ticks and a remainder that this rate does not know are rounded up, by less than one
     /// tick.
+    #[inline]
     fn aligned(&self, state: DebtState) -> (u64, u64) {
         let tick = self.tick.covering(state.drained_at);
         if !self.tick.divides(state.drained_at) {
@@ -117,22 +119,34 @@ impl Drain {
     }
 
     /// The state in which `units` are owed at a tick: (T, r) = now + units / l.
+    #[inline]
     pub(super) fn owing(&self, units: u64, now_tick: u64) -> DebtState {
-        let tick = now_tick.saturating_add(units / self.refill);
-        DebtState { drained_at: self.tick.micros(tick), remainder: units % self.refill }
+        // Most rates reduce to one unit a tick, and then nothing is divided.
+        let (ticks, remainder) = match self.refill {
+            NonZeroU64::MIN => (units, 0),
+            refill => (units / refill, units % refill),
+        };
+        let tick = now_tick.saturating_add(ticks);
+        DebtState { drained_at: self.tick.micros(tick), remainder }
     }
 
     /// Ticks in which so many units drain, rounded up.
+    #[inline]
     pub(super) fn ticks_for(&self, units: u64) -> u64 {
-        units.div_ceil(self.refill.get())
+        match self.refill {
+            NonZeroU64::MIN => units,
+            refill => units.div_ceil(refill.get()),
+        }
     }
 
     /// Time from `now` until so many units have drained, rounded up to the tick.
+    #[inline]
     pub(super) fn time_for(&self, units: u64, now: Instant) -> Micros {
         self.tick.until(self.tick.containing(now).saturating_add(self.ticks_for(units)), now)
     }
 
     /// Units of so many tokens, saturating.
+    #[inline]
     pub(super) fn units(&self, tokens: u64) -> u64 {
         tokens.saturating_mul(self.token.get())
     }

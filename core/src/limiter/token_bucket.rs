@@ -94,6 +94,7 @@ impl TokenBucket {
         self.drain.capacity.saturating_sub(debt.units)
     }
 
+    #[inline]
     fn decision(&self, outcome: Outcome, debt: u64, now: Instant) -> Decision {
         Decision {
             outcome,
@@ -107,6 +108,7 @@ impl TokenBucket {
 impl Algorithm for TokenBucket {
     type State = DebtState;
 
+    #[inline]
     fn step(&self, state: &DebtState, now: Instant, ask: Ask) -> Step<DebtState> {
         let now_tick = self.drain.tick.containing(now);
         let Debt { units: debt, repaired } = self.drain.debt(*state, now_tick);
