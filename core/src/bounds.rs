@@ -22,6 +22,12 @@ impl Bound {
     pub const fn contains(&self, value: u64) -> bool {
         self.min <= value && value <= self.max
     }
+
+    /// Whether a length lies in the range.
+    #[must_use]
+    pub fn contains_len(&self, length: usize) -> bool {
+        u64::try_from(length).is_ok_and(|length| self.contains(length))
+    }
 }
 
 impl core::fmt::Display for Bound {
@@ -40,6 +46,13 @@ pub const RATE_COUNT: Bound = bound("the count of a rate", "tokens", 0, 1_000_00
 pub const WINDOW: Bound = bound("the window of a rate", "microseconds", 1_000, 31_622_400_000_000);
 /// Capacity of a token bucket.
 pub const BURST: Bound = bound("burst", "tokens", 1, 1_000_000_000);
+/// Tokens of a sliding log, and permits of a concurrency limit: each may need an entry of its own,
+/// so this bounds the state of one key.
+pub const ENTRIES: Bound = bound("the limit of a log or of permits", "tokens", 0, 1_000);
+/// Longest wait in the queue of a leaky bucket.
+pub const MAX_DELAY: Bound = bound("max_delay", "microseconds", 0, 60_000_000);
+/// How long a permit lasts if nobody gives it back.
+pub const LEASE: Bound = bound("lease", "microseconds", 1_000, 86_400_000_000);
 /// What one call takes. 0 takes nothing.
 pub const COST: Bound = bound("a cost", "tokens", 0, 1_000_000_000);
 /// What one request of a configured limit takes.
@@ -54,8 +67,30 @@ pub const UNITS: Bound = bound("capacity and refill", "units", 0, (1 << 53) - 1)
 pub const NAME: Bound = bound("a name", "characters", 1, 64);
 /// Length of a header's name.
 pub const HEADER_NAME: Bound = bound("a header name", "characters", 1, 128);
+/// Length of the name of a cookie, a parameter or metadata.
+pub const KEY_NAME: Bound = bound("a name in a key", "characters", 1, 256);
 /// Key parts of one limit.
 pub const KEY_PARTS: Bound = bound("key", "parts", 0, 8);
+/// Shards of one limit.
+pub const SHARDS: Bound = bound("shards", "shards", 1, 1_024);
+/// Gateways that share a limit in an outage of the store.
+pub const GATEWAYS: Bound = bound("gateways", "gateways", 1, 100_000);
+/// Share of requests or of a limit.
+pub const PERCENT: Bound = bound("a share", "percent", 0, 100);
+/// Plans, and overrides of one limit.
+pub const TIERS: Bound = bound("plans and overrides", "entries", 0, 1_000);
+/// Length of a key that has a limit of its own, and of a value to match.
+pub const VALUE: Bound = bound("a value", "bytes", 1, 512);
+/// Methods and headers of one match.
+pub const MATCHES: Bound = bound("what is matched", "entries", 1, 16);
+/// Streams to Redis, one for each range of slots.
+pub const STREAMS: Bound = bound("streams", "streams", 1, 1_000);
+/// How long a store may take to answer.
+pub const TIMEOUT: Bound = bound("timeout", "microseconds", 1_000, 10_000_000);
+/// What is added to Retry-After at most.
+pub const JITTER: Bound = bound("retry_after_jitter", "microseconds", 0, 3_600_000_000);
+/// Length of `key_secret`.
+pub const SECRET: Bound = bound("key_secret", "bytes", 16, 1_024);
 /// Limits of one policy.
 pub const LIMITS: Bound = bound("limits", "limits", 1, 32);
 /// Size of a policy's text.

@@ -23,6 +23,11 @@ pub struct Decision {
 pub enum Outcome {
     /// The request passes and has been charged.
     Allowed,
+    /// The request has been charged and passes after a wait in the queue.
+    Delayed {
+        /// How long to hold the request, rounded up to the tick of the limit; never zero.
+        delay: Micros,
+    },
     /// The request does not pass now. Nothing was charged.
     Refused {
         /// The same request passes at exactly this time from `now` (rounded up to the tick of the
@@ -42,10 +47,18 @@ pub enum Never {
     CostAboveCapacity,
 }
 
-impl Decision {
-    /// Whether the request passes.
+impl Outcome {
+    /// Whether the request passes, at once or after a wait.
     #[must_use]
     pub const fn is_allowed(&self) -> bool {
-        matches!(self.outcome, Outcome::Allowed)
+        matches!(self, Self::Allowed | Self::Delayed { .. })
+    }
+}
+
+impl Decision {
+    /// Whether the request passes, at once or after a wait.
+    #[must_use]
+    pub const fn is_allowed(&self) -> bool {
+        self.outcome.is_allowed()
     }
 }

@@ -44,6 +44,8 @@ pub mod store;
 
 pub mod policy;
 
+pub mod combine;
+
 pub mod response;
 
 pub mod config;

@@ -94,6 +94,8 @@ impl Micros {
 pub struct Cost(u64);
 
 impl Cost {
+    /// Takes nothing.
+    pub const ZERO: Cost = Cost(0);
     /// The cost of an ordinary request.
     pub const ONE: Cost = Cost(1);
 
@@ -101,6 +103,12 @@ impl Cost {
     #[must_use]
     pub const fn new(tokens: u64) -> Option<Self> {
         if bounds::COST.contains(tokens) { Some(Self(tokens)) } else { None }
+    }
+
+    /// The cost of a request, brought into [`bounds::REQUEST_COST`].
+    #[must_use]
+    pub fn of_request(tokens: u64) -> Self {
+        Self(tokens.clamp(bounds::REQUEST_COST.min, bounds::REQUEST_COST.max))
     }
 
     /// The cost in tokens.

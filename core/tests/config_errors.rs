@@ -3,8 +3,11 @@
 use weir_core::{
     config,
     key::KeyPart,
-    limiter::Limiter,
-    policy::{MissingKey, OnStoreFailure, Policy},
+    policy::{
+        Limit, Policy, RequestCost, Store,
+        mode::{MissingKey, Mode, OnStoreFailure},
+        quota::Quota,
+    },
 };
 
 /// Checks that a policy is refused with exactly these faults, one a line.
@@ -23,46 +26,82 @@ fn accepted(text: &str) -> Policy {
     config::parse(text.as_bytes()).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-#[test]
-fn the_smallest_policy_is_a_token_bucket_with_a_burst_of_one_second() {
-    let text = r#"{"limits":[{"name":"per-key","key":["header:X-Api-Key"],"rate":"1000/minute"}]}"#;
-    let policy = accepted(text);
-    let [limit] = policy.limits.as_slice() else { panic!("one limit") };
-    let Limiter::TokenBucket(bucket) = limit.limiter else { panic!("a bucket") };
-    let [KeyPart::Header(header)] = limit.key.as_slice() else { panic!("one header") };
-    assert_eq!((bucket.burst(), header.as_str()), (17, "x-api-key"));
-    assert_eq!(limit.missing_key, MissingKey::Share);
-    assert_eq!(limit.on_store_failure, OnStoreFailure::Allow);
+/// The only limit of a policy with these fields.
+fn limit(fields: &str) -> Limit {
+    accepted(&format!(r#"{{"limits":[{{"name":"a",{fields}}}]}}"#)).limits.remove(0)
 }
 
 #[test]
-fn a_rate_of_zero_is_a_closed_limit() {
-    let policy = accepted(r#"{"limits":[{"name":"a","rate":"0/second"}]}"#);
-    assert_eq!(policy.limits[0].limiter, Limiter::Closed);
+fn the_smallest_policy_is_a_token_bucket_with_a_burst_of_one_second() {
+    let limit = limit(r#""key":["header:X-Api-Key"],"rate":"1000/minute""#);
+    let Quota::TokenBucket { burst, .. } = limit.tiers.default.quota() else { panic!("a bucket") };
+    let [KeyPart::Header(header)] = limit.key.as_slice() else { panic!("one header") };
+    assert_eq!((*burst, header.as_str()), (17, "x-api-key"));
+    assert_eq!(limit.missing_key, MissingKey::Share);
+    assert_eq!(limit.on_store_failure, OnStoreFailure::Allow);
+    assert!(limit.applies.is_any());
+}
+
+#[test]
+fn the_policy_of_the_design_is_accepted() {
+    let policy = accepted(include_str!("data/design.json"));
+    assert_eq!(policy.limits.len(), 4);
+    assert!(matches!(&policy.store, Store::Redis { streams: 3, .. }));
+    let [per_key, login, platform, in_flight] = policy.limits.as_slice() else { panic!("four") };
+    assert_eq!(per_key.tiers.by_plan.as_ref().unwrap().plans.len(), 2);
+    assert_eq!(login.on_store_failure, OnStoreFailure::Deny);
+    assert_eq!(platform.tiers.default.shards(), 12);
+    assert_eq!(in_flight.tiers.default.quota().capacity(), 100);
+}
+
+#[test]
+fn a_limit_of_zero_is_a_closed_limit_for_every_algorithm() {
+    for fields in [
+        r#""rate":"0/second""#,
+        r#""rate":"0/second","algorithm":"fixed-window""#,
+        r#""rate":"0/second","algorithm":"sliding-window""#,
+        r#""rate":"0/second","algorithm":"sliding-log""#,
+        r#""rate":"0/second","algorithm":"leaky-bucket""#,
+        r#""limit":0,"algorithm":"concurrency""#,
+        r#""rate":"0/second","shards":4"#,
+    ] {
+        let limit = limit(fields);
+        assert_eq!(limit.tiers.default.limiter(0), weir_core::limiter::Limiter::Closed, "{fields}");
+    }
 }
 
 #[test]
 fn a_limit_overrides_the_failure_policy_of_the_whole() {
     let policy = accepted(
-        r#"{"on_store_failure":"allow",
-            "limits":[{"name":"a","rate":"1/second","on_store_failure":"deny"}]}"#,
+        r#"{"on_store_failure":"deny",
+            "limits":[{"name":"a","rate":"1/second","on_store_failure":"allow"},
+                      {"name":"b","rate":"1/second"}]}"#,
     );
-    assert_eq!(policy.limits[0].on_store_failure, OnStoreFailure::Deny);
+    let failures: Vec<_> = policy.limits.iter().map(|limit| limit.on_store_failure).collect();
+    assert_eq!(failures, [OnStoreFailure::Allow, OnStoreFailure::Deny]);
+}
+
+#[test]
+fn modes_and_costs_are_read() {
+    assert_eq!(limit(r#""rate":"1/second","mode":"25%""#).mode, Mode::Percent(25));
+    assert_eq!(limit(r#""rate":"1/second","mode":"shadow""#).mode, Mode::Shadow);
+    let cost = limit(r#""rate":"1/second","cost":"header:x-cost""#).cost;
+    assert!(matches!(cost, RequestCost::Header(name) if name.as_str() == "x-cost"));
 }
 
 #[test]
 fn all_faults_are_told_at_once_each_with_its_path() {
     refused(
-        r#"{"namespace":"a b","limits":[{"name":"","key":["hdr:x"],"rte":"1/second","burst":0}],
-            "sotre":{}}"#,
+        r#"{"namespace":"a b","limits":[{"name":"","key":["hdr:x"],"rte":"1/second","burst":0},
+            {"name":"b","rate":"1/second"},{"name":"b","rate":"x"}],"sotre":{}}"#,
         &[
             r#"namespace must be 1 to 64 characters of a-z, A-Z, 0-9, "-", "_" and "."; found "a b""#,
             r#""sotre" is not known here; did you mean "store"?"#,
             r#"limits[0].name must be 1 to 64 characters of a-z, A-Z, 0-9, "-", "_" and "."; found """#,
-            r#"limits[0].key[0] must be like "header:x-api-key"; found "hdr:x""#,
-            "limits[0].rate is missing",
+            r#"limits[0].key[0] must be like "header:x-api-key" or "client-ip"; found "hdr:x""#,
             "limits[0].burst must be 1 to 1000000000 tokens, a whole number; found the number 0",
             r#"limits[0]."rte" is not known here; did you mean "rate"?"#,
+            r#"limits[2].rate must be like "1000/minute" or "5/90s" (units: ms, s, m, h, d); found "x""#,
         ],
     );
 }
@@ -89,6 +128,19 @@ fn a_policy_without_limits_is_refused() {
     refused(r#"{"limits":[]}"#, &["limits is empty, so nothing would be limited; add a limit"]);
     refused(r#"{"limits":{}}"#, &["limits must be a list; found an object"]);
     refused("[]", &["the policy must be an object; found a list of 0"]);
+    let many = vec![r#"{"name":"a","rate":"1/second"}"#; 33].join(",");
+    refused(
+        &format!(r#"{{"limits":[{many}]}}"#),
+        &["limits has 33 limits; allowed are 1 to 32 limits"],
+    );
+}
+
+#[test]
+fn a_name_used_twice_is_refused() {
+    refused(
+        r#"{"limits":[{"name":"a","rate":"1/second"},{"name":"a","rate":"2/second"}]}"#,
+        &["limits[1].name is the name of limits[0] too; names are unique"],
+    );
 }
 
 #[test]
@@ -110,7 +162,24 @@ fn a_cost_that_could_never_pass_is_refused() {
     limit_refused(
         r#""cost":11"#,
         &[
-            "limits[0].cost of 11 is above the burst of 10, so no request could ever pass; raise the burst",
+            "limits[0].cost of 11 is above the 10 that the limit, or one of its shards, can hold, so \
+           no request could ever pass; raise the limit",
+        ],
+    );
+    limit_refused(
+        r#""cost":3,"shards":4"#,
+        &["limits[0].cost of 3 is above the 2 that the limit, or one of its shards, can hold, so \
+           no request could ever pass; raise the limit"],
+    );
+}
+
+#[test]
+fn more_shards_than_tokens_are_refused() {
+    limit_refused(
+        r#""shards":11,"burst":20"#,
+        &[
+            "limits[0].rate with burst 20: there are more shards than tokens to split, so some shard \
+           would never allow anything; use fewer shards",
         ],
     );
 }
@@ -121,30 +190,102 @@ fn a_field_given_twice_is_refused() {
 }
 
 #[test]
-fn what_this_version_cannot_enforce_is_refused_by_name_and_not_ignored() {
+fn what_belongs_to_another_algorithm_is_refused_and_not_ignored() {
     // higress-group/higress#3310: a setting accepted and then ignored.
     limit_refused(
-        r#""algorithm":"sliding-log""#,
-        &[r#"limits[0].algorithm must be one of token-bucket; found "sliding-log""#],
+        r#""algorithm":"fixed-window","burst":3"#,
+        &[r#"limits[0].rate stands beside "burst", which only a token bucket has"#],
     );
     limit_refused(
-        r#""mode":"shadow""#,
-        &["limits[0].mode is not supported by this version; remove it"],
+        r#""max_delay":"1s""#,
+        &["limits[0].max_delay belongs to the algorithm leaky-bucket; remove it"],
     );
     limit_refused(
-        r#""key":["client-ip/128"]"#,
+        r#""algorithm":"concurrency","limit":1"#,
+        &[r#"limits[0].limit stands beside "rate" or "burst", which a concurrency limit has not"#],
+    );
+    limit_refused(
+        r#""limit":5"#,
+        &[r#"limits[0].rate stands beside "limit", which only a concurrency limit has"#],
+    );
+    limit_refused(
+        r#""algorithm":"sliding-windw""#,
         &[
-            r#"limits[0].key[0] of kind "client-ip" is not supported by this version; use "header:…""#,
+            r#"limits[0].algorithm must be one of token-bucket, fixed-window, sliding-window, sliding-log, leaky-bucket, concurrency; found "sliding-windw"; did you mean "sliding-window"?"#,
+        ],
+    );
+}
+
+#[test]
+fn a_log_that_would_grow_too_large_is_refused_with_the_remedy() {
+    let faults = config::parse(
+        br#"{"limits":[{"name":"a","rate":"5000/minute","algorithm":"sliding-log"}]}"#,
+    );
+    let faults = faults.unwrap_err().to_string();
+    assert!(faults.contains("0 to 1000 tokens") && faults.contains("sliding window"), "{faults}");
+}
+
+#[test]
+fn plans_that_do_not_exist_and_rates_beside_plans_are_refused() {
+    let with = |limit: &str| {
+        format!(
+            r#"{{"plans":{{"free":{{"rate":"10/second"}},"pro":{{"rate":"100/second"}}}},
+                "limits":[{{"name":"a",{limit}}}]}}"#,
+        )
+    };
+    refused(
+        &with(r#""plan":{"from":"header:x-plan","default":"fre"}"#),
+        &[
+            r#"limits[0].plan.default must be one of the plans (free, pro); found "fre"; did you mean "free"?"#,
         ],
     );
     refused(
-        r#"{"store":{"type":"redis"},"limits":[{"name":"a","rate":"1/second"}]}"#,
-        &[r#"store.type must be one of local; found "redis""#],
+        &with(r#""rate":"1/second","plan":{"from":"header:x-plan","default":"free"}"#),
+        &[
+            r#"limits[0].rate is given beside "plan"; the plans say how much, so remove one of both"#,
+        ],
     );
-    refused(
-        r#"{"limits":[{"name":"a","rate":"1/second"},{"name":"b","rate":"1/second"}]}"#,
-        &["limits has 2 limits; this version enforces one per filter"],
+}
+
+#[test]
+fn an_override_needs_a_key_of_one_part() {
+    limit_refused(
+        r#""overrides":{"alice":{"rate":"1/second"}}"#,
+        &["limits[0].overrides needs a key of one part; this limit has 0"],
     );
+}
+
+#[test]
+fn a_reserve_needs_a_share_and_a_condition() {
+    limit_refused(
+        r#""reserve":{"share":"120%","for":{}}"#,
+        &[
+            r#"limits[0].reserve.share must be a share like "20%", 0 to 100 percent; found "120%""#,
+            "limits[0].reserve.for names no condition, so every request would be critical",
+        ],
+    );
+}
+
+#[test]
+fn a_local_share_needs_a_shared_store() {
+    limit_refused(
+        r#""on_store_failure":"local""#,
+        &[
+            r#"limits[0].on_store_failure is "local", which needs a shared store; use allow or deny"#,
+        ],
+    );
+}
+
+#[test]
+fn the_secret_is_never_shown() {
+    let secret = "short-secret";
+    let text =
+        format!(r#"{{"key_secret":"{secret}","limits":[{{"name":"a","rate":"1/second"}}]}}"#);
+    let faults = config::parse(text.as_bytes()).unwrap_err().to_string();
+    assert!(faults.contains("key_secret") && !faults.contains(secret), "{faults}");
+    let policy = accepted(&text.replace(secret, "0123456789abcdef"));
+    assert!(!format!("{policy:?}").contains("0123456789abcdef"));
+    assert!(!config::export(&policy).contains("0123456789abcdef"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use weir_core::{
     bounds::{self, Bound},
     decision::{Decision, Never, Outcome},
-    limiter::token_bucket::{BucketState, TokenBucket, Unfit},
+    limiter::{Algorithm, Ask, Unfit, debt::DebtState, token_bucket::TokenBucket},
     units::{Cost, Instant, Micros, Rate},
 };
 
@@ -106,12 +106,16 @@ fn moved(now: u64, step: i64, rate: Rate, tick: u64) -> u64 {
     now.min(Instant::MAX.as_micros() / tick * tick)
 }
 
+fn asking(cost: u64) -> Ask {
+    Ask::of(Cost::new(cost).expect("a cost"))
+}
+
 const START: u64 = 1_700_000_000_000_000;
 
 fn check(
     bucket: &TokenBucket,
     textbook: &mut Textbook,
-    state: &mut BucketState,
+    state: &mut DebtState,
     now: u64,
     cost: u64,
 ) {
@@ -119,10 +123,10 @@ fn check(
     let (_, below_zero) = textbook.level_at(now);
     let expected = textbook.ask(now, cost, tick);
     let before = *state;
-    let step = bucket.step(before, Instant::from_micros(now), Cost::new(cost).expect("a cost"));
+    let step = bucket.step(&before, Instant::from_micros(now), asking(cost));
     *state = step.state.unwrap_or(before);
     let told = match step.decision.outcome {
-        Outcome::Allowed => None,
+        Outcome::Allowed | Outcome::Delayed { .. } => None,
         Outcome::Refused { retry_after } => Some(Some(BigInt::from(retry_after.get() / tick))),
         Outcome::Never(Never::CostAboveCapacity) => Some(None),
         Outcome::Never(Never::Closed) => panic!("not closed"),
@@ -149,7 +153,7 @@ fn every_decision_equals_the_textbook_in_rationals() {
         .run(&(buckets(), calls()), |((rate, burst, bucket), calls)| {
             let tick = bucket.tick().length().get();
             let mut textbook = Textbook::new(rate, burst);
-            let mut state = BucketState::FULL;
+            let mut state = DebtState::NONE;
             let mut now = START;
             for (step, cost) in calls {
                 now = moved(now, step, rate, tick);
@@ -168,12 +172,12 @@ proptest! {
     #[test]
     fn a_promised_wait_is_exact((rate, _, bucket) in buckets(), calls in calls()) {
         let tick = bucket.tick().length().get();
-        let (mut state, mut now) = (BucketState::FULL, START);
+        let (mut state, mut now) = (DebtState::NONE, START);
         for (step, cost) in calls {
             now = moved(now, step, rate, tick);
             let at = Instant::from_micros(now);
-            let cost = Cost::new(cost).expect("a cost");
-            let step = bucket.step(state, at, cost);
+            let cost = asking(cost);
+            let step = bucket.step(&state, at, cost);
             state = step.state.unwrap_or(state);
             if let Outcome::Refused { retry_after } = step.decision.outcome {
                 let due = at.saturating_add(retry_after);
@@ -181,8 +185,8 @@ proptest! {
                     continue; // the promise lies beyond the calendar
                 }
                 let early = Instant::from_micros(due.as_micros() - tick);
-                prop_assert!(!bucket.step(state, early, cost).decision.is_allowed());
-                prop_assert!(bucket.step(state, due, cost).decision.is_allowed());
+                prop_assert!(!bucket.step(&state, early, cost).decision.is_allowed());
+                prop_assert!(bucket.step(&state, due, cost).decision.is_allowed());
             }
         }
     }
@@ -192,19 +196,19 @@ proptest! {
     fn nobody_is_locked_out_for_longer_than_an_empty_bucket_needs(
         first in buckets(), second in buckets(), calls in calls(), back in 0..1_u64 << 51,
     ) {
-        let mut state = BucketState::FULL;
+        let mut state = DebtState::NONE;
         let mut now = START;
         for (step, cost) in calls {
             now = moved(now, step, first.0, first.2.tick().length().get());
-            let cost = Cost::new(cost).expect("a cost");
-            state = first.2.step(state, Instant::from_micros(now), cost).state.unwrap_or(state);
+            let cost = asking(cost);
+            state = first.2.step(&state, Instant::from_micros(now), cost).state.unwrap_or(state);
         }
         let (_, burst, bucket) = second;
         let tick = bucket.tick().length().get();
         let later = Instant::from_micros(now.saturating_sub(back) / tick * tick);
-        let empty = bucket.step(BucketState::FULL, later, Cost::new(burst).expect("a cost")).state;
-        let worst = bucket.step(empty.unwrap_or_default(), later, Cost::ONE).decision;
-        let decision = bucket.step(state, later, Cost::ONE).decision;
+        let empty = bucket.step(&DebtState::NONE, later, asking(burst)).state;
+        let worst = bucket.step(&empty.unwrap_or_default(), later, Ask::ONE).decision;
+        let decision = bucket.step(&state, later, Ask::ONE).decision;
         let wait = |decision: Decision| match decision.outcome {
             Outcome::Refused { retry_after } => retry_after,
             _ => Micros::ZERO,
@@ -218,13 +222,13 @@ proptest! {
         (rate, burst, bucket) in buckets(), calls in calls(),
     ) {
         let tick = bucket.tick().length().get();
-        let (mut state, mut now) = (BucketState::FULL, START);
+        let (mut state, mut now) = (DebtState::NONE, START);
         let (mut forward, mut passed) = (0_u64, BigInt::zero());
         for (step, cost) in calls {
             let next = moved(now, step, rate, tick);
             forward += next.saturating_sub(now);
             now = next;
-            let step = bucket.step(state, Instant::from_micros(now), Cost::new(cost).expect("a cost"));
+            let step = bucket.step(&state, Instant::from_micros(now), asking(cost));
             state = step.state.unwrap_or(state);
             if step.decision.is_allowed() {
                 passed += BigInt::from(cost);
@@ -238,12 +242,12 @@ proptest! {
     fn any_state_and_time_give_a_decision(
         (_, _, bucket) in buckets(), full_at: u64, remainder: u64, now: u64, cost in within(bounds::COST),
     ) {
-        let Some(state) = BucketState::from_parts(full_at >> 11, remainder >> 11) else {
+        let Some(state) = DebtState::from_parts(full_at >> 11, remainder >> 11) else {
             return Ok(());
         };
-        let step = bucket.step(state, Instant::from_micros(now), Cost::new(cost).expect("a cost"));
+        let step = bucket.step(&state, Instant::from_micros(now), asking(cost));
         let (full_at, remainder) = step.state.unwrap_or(state).to_parts();
-        prop_assert!(BucketState::from_parts(full_at, remainder).is_some());
+        prop_assert!(DebtState::from_parts(full_at, remainder).is_some());
         prop_assert!(step.decision.remaining <= bucket.burst());
     }
 }

@@ -4,10 +4,7 @@
 //! the lengths of name and value, then for each pair name, 0, value, 0. Names and values are any
 //! bytes; a client chooses them.
 
-use weir_core::{
-    key::{Facts, FieldValue},
-    response::Header,
-};
+use weir_core::{key::fields::FieldValue, response::Header};
 
 /// The fields of a request. Bytes that are no such map read as a map without fields.
 #[derive(Clone, Copy, Debug)]
@@ -39,14 +36,11 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Facts for Fields<'_> {
-    fn header(&self, name: &str) -> FieldValue<'_> {
-        let mut values = self.iter().filter(|(found, _)| *found == name.as_bytes());
-        match (values.next(), values.next()) {
-            (_, Some(_)) => FieldValue::Several,
-            (Some((_, value)), None) if !value.is_empty() => FieldValue::One(value),
-            _ => FieldValue::Missing,
-        }
+impl<'a> Fields<'a> {
+    /// The value under a lower-case name.
+    pub fn field(self, name: &str) -> FieldValue<'a> {
+        let named = self.iter().filter(|(found, _)| *found == name.as_bytes());
+        FieldValue::of(named.map(|(_, value)| value))
     }
 }
 
@@ -98,17 +92,17 @@ mod tests {
     fn a_field_is_found_by_its_name() {
         let map = map(&[("a", "1"), ("x-api-key", "alice"), ("b", "")]);
         let fields = Fields::new(&map);
-        assert_eq!(fields.header("x-api-key"), FieldValue::One(b"alice"));
-        assert_eq!(fields.header("x-api"), FieldValue::Missing);
+        assert_eq!(fields.field("x-api-key"), FieldValue::One(b"alice"));
+        assert_eq!(fields.field("x-api"), FieldValue::Missing);
     }
 
     #[test]
     fn an_empty_field_is_missing_and_a_repeated_one_is_several() {
         let map = map(&[("a", ""), ("b", "1"), ("b", "2"), ("c", ""), ("c", "3")]);
         let fields = Fields::new(&map);
-        assert_eq!(fields.header("a"), FieldValue::Missing);
-        assert_eq!(fields.header("b"), FieldValue::Several);
-        assert_eq!(fields.header("c"), FieldValue::Several);
+        assert_eq!(fields.field("a"), FieldValue::Missing);
+        assert_eq!(fields.field("b"), FieldValue::Several);
+        assert_eq!(fields.field("c"), FieldValue::Several);
     }
 
     #[test]
@@ -117,7 +111,7 @@ mod tests {
         let mut map = map(&[("x-api-key", "??")]);
         let at = map.len() - 3;
         map[at..at + 2].copy_from_slice(b"\xff\x00");
-        assert_eq!(Fields::new(&map).header("x-api-key"), FieldValue::One(b"\xff\x00"));
+        assert_eq!(Fields::new(&map).field("x-api-key"), FieldValue::One(b"\xff\x00"));
     }
 
     #[test]
@@ -133,7 +127,7 @@ mod tests {
         #[test]
         fn reading_any_bytes_ends(bytes: Vec<u8>) {
             let _ = Fields::new(&bytes).iter().count();
-            let _ = Fields::new(&bytes).header("x");
+            let _ = Fields::new(&bytes).field("x");
         }
     }
 }

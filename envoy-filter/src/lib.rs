@@ -33,6 +33,8 @@ pub mod metrics;
 #[cfg(target_arch = "wasm32")]
 mod http;
 #[cfg(target_arch = "wasm32")]
+mod request;
+#[cfg(target_arch = "wasm32")]
 mod root;
 
 #[cfg(target_arch = "wasm32")]

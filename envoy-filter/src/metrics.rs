@@ -6,13 +6,15 @@ use crate::host::{CounterId, Counters, HostError};
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// A request that its limit allowed.
+    /// A request that its limits allowed.
     Allowed,
-    /// A request that its limit refused.
+    /// A request that one of its limits refused.
     Refused,
-    /// A request without the key of its limit.
+    /// A limit that would have refused a request, were it enforced.
+    ShadowRefused,
+    /// A limit whose key a request lacked.
     MissingKey,
-    /// A request on which the store could not say, for one of the three reasons below.
+    /// A limit on which the store could not say, for one of the three reasons below.
     Unchecked,
     /// No place for another bucket in its set.
     TableFull,
@@ -29,9 +31,10 @@ pub struct Metrics {
 }
 
 impl Metric {
-    const ALL: [(Metric, &str); 7] = [
+    const ALL: [(Metric, &str); 8] = [
         (Self::Allowed, "weir.allowed"),
         (Self::Refused, "weir.refused"),
+        (Self::ShadowRefused, "weir.shadow_refused"),
         (Self::MissingKey, "weir.missing_key"),
         (Self::Unchecked, "weir.unchecked"),
         (Self::TableFull, "weir.table_full"),

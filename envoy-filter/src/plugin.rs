@@ -6,8 +6,8 @@ use crate::{
     store::local::LocalStore,
 };
 use weir_core::{
-    config::{self, Faults},
-    policy::Policy,
+    config::{self, Fault, Faults},
+    policy::{Limit, Policy, Store, quota::Quota},
 };
 
 /// All state of one configuration.
@@ -58,8 +58,49 @@ impl Plugin {
         host: &(impl SharedData + Entropy + Counters),
     ) -> Result<Self, ConfigureError> {
         let policy = config::parse(text).map_err(ConfigureError::Policy)?;
+        if let Some(faults) = Faults::of(unsupported(&policy)) {
+            return Err(ConfigureError::Policy(faults));
+        }
         let store = LocalStore::open(host)?;
         let metrics = Metrics::define(host)?;
         Ok(Self { policy, store, metrics })
     }
+}
+
+/// What a valid policy asks for and this filter does not do. Nothing is accepted and then ignored.
+fn unsupported(policy: &Policy) -> Vec<Fault> {
+    let store = match policy.store {
+        Store::Local => None,
+        Store::Redis { .. } => Some("redis"),
+        Store::Http { .. } => Some("http"),
+    };
+    let store = store.map(|kind| Fault {
+        path: "store.type".into(),
+        message: format!(
+            "is \"{kind}\", which this version of the filter does not have; use \"local\""
+        ),
+    });
+    let secret = policy.key_secret.as_ref().map(|_| Fault {
+        path: "key_secret".into(),
+        message: "is for a shared store; the local one draws its own secret; remove it".into(),
+    });
+    let limits = policy.limits.iter().enumerate();
+    store
+        .into_iter()
+        .chain(secret)
+        .chain(limits.filter_map(|(i, limit)| unsupported_limit(i, limit)))
+        .collect()
+}
+
+fn unsupported_limit(index: usize, limit: &Limit) -> Option<Fault> {
+    let why = match limit.tiers.default.quota() {
+        Quota::LeakyBucket { .. } => "holds requests back",
+        Quota::Concurrency { .. } => "counts requests in flight",
+        _ => return None,
+    };
+    let algorithm = limit.tiers.default.quota().algorithm();
+    Some(Fault {
+        path: format!("limits[{index}].algorithm"),
+        message: format!("is \"{algorithm}\", which {why}; this version of the filter cannot"),
+    })
 }

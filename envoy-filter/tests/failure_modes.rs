@@ -8,7 +8,8 @@ use weir_core::units::Instant;
 use weir_filter::{
     flow,
     host::{
-        Clock, CounterId, Counters, HostError, SharedData, Swap, Value, Version, fake::FakeHost,
+        Clock, CounterId, Counters, Entropy, HostError, SharedData, Swap, Value, Version,
+        fake::FakeHost,
     },
     plugin::Plugin,
 };
@@ -84,6 +85,7 @@ fn a_set_full_of_owing_buckets() {
         for n in 0..8_u8 {
             set.extend([n; 16]);
             set.extend(u64::MAX.to_le_bytes());
+            set.extend(17_u32.to_le_bytes());
             set.push(1);
             set.extend((1_u64 << 52).to_le_bytes());
             set.extend([0; 8]);
@@ -179,6 +181,16 @@ impl SharedData for Overtaken<'_> {
 
     fn swap(&self, key: &str, bytes: &[u8], version: Option<Version>) -> Result<Swap, HostError> {
         self.host.swap(key, bytes, version)
+    }
+}
+
+impl Entropy for Overtaken<'_> {
+    fn secret(&self) -> Result<[u8; 16], HostError> {
+        self.host.secret()
+    }
+
+    fn draw(&self) -> Result<u32, HostError> {
+        self.host.draw()
     }
 }
 

@@ -19,7 +19,7 @@ fn differences(case: &Case) -> anyhow::Result<Vec<String>> {
 
 fn seen(answer: &Answer) -> Seen {
     let retry_after = match answer {
-        Answer::Pass(_) => None,
+        Answer::Pass { .. } => None,
         Answer::Reply(reply) => {
             let wait = reply.headers.iter().find(|(name, _)| *name == "retry-after");
             wait.map(|(_, seconds)| Wait::Seconds(seconds.parse().expect("seconds")))

@@ -151,7 +151,7 @@ fn page(sizes: &BTreeMap<String, usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir_core::{policy::MissingKey, units::Micros};
+    use weir_core::{policy::mode::MissingKey, units::Micros};
 
     use super::*;
 

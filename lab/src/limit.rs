@@ -3,7 +3,11 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use weir_core::{key::KeyPart, limiter::Limiter, policy::MissingKey, units::Micros};
+use weir_core::{
+    key::KeyPart,
+    policy::{RequestCost, mode::MissingKey, quota::Quota},
+    units::{Cost, Micros},
+};
 
 /// A token bucket per value of one request header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +40,18 @@ impl Limit {
         let [KeyPart::Header(header)] = limit.key.as_slice() else {
             return Err(anyhow!("the limit's key is not one request header"));
         };
-        let Limiter::TokenBucket(bucket) = &limit.limiter else {
+        let Quota::TokenBucket { rate, burst } = *limit.tiers.default.quota() else {
             return Err(anyhow!("the limit is no token bucket"));
         };
-        ensure!(limit.cost.get() == 1, "a request does not cost one token");
+        ensure!(rate.count() > 0, "the limit is closed");
+        let plain = limit.tiers.by_plan.is_none() && limit.cost == RequestCost::Fixed(Cost::ONE);
+        ensure!(plain, "the limit depends on the request");
         Ok(Self {
             name: limit.name.clone(),
             header: header.as_str().to_owned(),
-            count: limit.rate.count(),
-            window: limit.rate.window(),
-            burst: bucket.burst(),
+            count: rate.count(),
+            window: rate.window(),
+            burst,
             missing_key: limit.missing_key,
         })
     }

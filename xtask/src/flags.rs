@@ -28,8 +28,26 @@ pub(crate) enum Command {
         /// Only this part
         part: Option<Part>,
     },
+    /// Measure, both sides in one run, and print the ratio
+    Bench {
+        /// What to measure
+        subject: Subject,
+    },
+    /// Write the files that are generated from the code
+    Codegen {
+        /// Write nothing, and fail if a file is not as generated
+        #[arg(long)]
+        check: bool,
+    },
     /// Check what compilers do not: layout, imports, lengths, paths named in the documents
     Tidy,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Subject {
+    /// One check of a token bucket, beside the crate governor
+    Core,
 }
 
 /// A part of the tests.

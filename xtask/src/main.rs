@@ -1,6 +1,8 @@
 //! `cargo xtask`: builds, shows and checks Weir, and fetches whatever a machine lacks for it.
 
+mod bench;
 mod build;
+mod codegen;
 mod demo;
 mod flags;
 mod page;
@@ -33,7 +35,9 @@ fn main() -> ExitCode {
 fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     let workspace = Workspace::find()?;
     match command {
+        Command::Bench { subject } => bench::command(&workspace, subject),
         Command::Build => build::command(&workspace),
+        Command::Codegen { check } => codegen::command(&workspace, check),
         Command::Demo { check, port } => demo::command(&workspace, check, port),
         Command::Test { part } => test::command(&workspace, part),
         Command::Tidy => tidy::command(&workspace),

@@ -155,9 +155,10 @@ fn web_part(steps: &mut Steps<'_>) {
 
 fn e2e_part(steps: &mut Steps<'_>) {
     let workspace = steps.workspace;
-    let found = steps
-        .get("tools", || Ok((tools::for_build(workspace)?, tools::envoy()?, tools::browser()?)));
-    let Some((builders, envoy, browser)) = found else {
+    let found = steps.get("tools", || {
+        Ok((tools::for_build(workspace)?, tools::envoy()?, tools::redis()?, tools::browser()?))
+    });
+    let Some((builders, envoy, redis, browser)) = found else {
         return;
     };
     let Ok(built) = build::all(workspace, &builders) else {
@@ -171,8 +172,9 @@ fn e2e_part(steps: &mut Steps<'_>) {
         tidy::modules(&built.filter, &clock)
     });
     let mut cargo = workspace.cargo(["test", "--no-fail-fast", "-p", "weir-tests"]);
-    let parts: [(&str, &Path); 6] = [
+    let parts: [(&str, &Path); 7] = [
         ("WEIR_ENVOY", &envoy),
+        ("WEIR_REDIS", &redis),
         ("WEIR_FILTER", &built.filter),
         ("WEIR_FILTER_TEST_CLOCK", &clock),
         ("WEIR_PLAYGROUND", &built.page),

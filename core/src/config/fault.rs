@@ -28,6 +28,12 @@ impl Faults {
         &self.0
     }
 
+    /// Faults that someone else found, or `None` if there are none.
+    #[must_use]
+    pub fn of(faults: Vec<Fault>) -> Option<Self> {
+        if faults.is_empty() { None } else { Some(Self(faults)) }
+    }
+
     pub(super) fn one(path: &str, message: String) -> Self {
         Self(vec![Fault { path: path.to_string(), message }])
     }

@@ -62,28 +62,33 @@ impl<'a> Fields<'a> {
         faults.keep(&self.path(name), choose(node, words))
     }
 
-    /// A whole number within a bound, or `None` where the field is absent or faulty.
-    pub(super) fn number(
+    /// A field that may be absent: its default then, and `None` only where it is faulty.
+    pub(super) fn optional<T>(
         &mut self,
         name: &'static str,
-        bound: &Bound,
+        default: T,
         faults: &mut Gathering,
-    ) -> Option<u64> {
-        let node = self.take(name)?;
-        match node {
-            Node::Number(value) if bound.contains(*value) => Some(*value),
-            _ => {
-                let message = format!("must be {bound}, a whole number; found {}", node.describe());
-                faults.add(&self.path(name), message);
-                None
-            }
-        }
+        read: impl FnOnce(&Node) -> Result<T, String>,
+    ) -> Option<T> {
+        let Some(node) = self.take(name) else { return Some(default) };
+        faults.keep(&self.path(name), read(node))
     }
 
-    /// Refuses by name a field that the policy format has and this filter cannot enforce yet.
-    pub(super) fn not_yet(&mut self, name: &'static str, faults: &mut Gathering) {
+    /// A field that must be there.
+    pub(super) fn required<T>(
+        &mut self,
+        name: &'static str,
+        faults: &mut Gathering,
+        read: impl FnOnce(&Node) -> Result<T, String>,
+    ) -> Option<T> {
+        let node = self.need(name, faults)?;
+        faults.keep(&self.path(name), read(node))
+    }
+
+    /// Refuses a field that means nothing where it stands.
+    pub(super) fn refuse(&mut self, name: &'static str, why: &str, faults: &mut Gathering) {
         if self.take(name).is_some() {
-            faults.add(&self.path(name), "is not supported by this version; remove it");
+            faults.add(&self.path(name), why);
         }
     }
 
@@ -100,8 +105,24 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// A whole number within a bound.
+pub(super) fn number(bound: &Bound) -> impl FnOnce(&Node) -> Result<u64, String> {
+    move |node| match node {
+        Node::Number(value) if bound.contains(*value) => Ok(*value),
+        _ => Err(format!("must be {bound}, a whole number; found {}", node.describe())),
+    }
+}
+
+/// A text.
+pub(super) fn text(node: &Node) -> Result<&str, String> {
+    match node {
+        Node::Text(text) => Ok(text),
+        _ => Err(format!("must be a text; found {}", node.describe())),
+    }
+}
+
 /// The meaning of one of a few words.
-fn choose<T: Copy>(node: &Node, words: &[(&'static str, T)]) -> Result<T, String> {
+pub(super) fn choose<T: Copy>(node: &Node, words: &[(&'static str, T)]) -> Result<T, String> {
     let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     let text = match node {
         Node::Text(text) => text.as_str(),

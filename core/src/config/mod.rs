@@ -6,7 +6,7 @@
 //! let text = r#"{ "limits": [ { "name": "per-key", "key": ["header:x-api-key"],
 //!                               "rate": "1000/minute" } ] }"#;
 //! let policy = config::parse(text.as_bytes()).unwrap();
-//! assert_eq!(policy.limits[0].rate.count(), 1000);
+//! assert_eq!(policy.limits[0].tiers.default.quota().capacity(), 17); // a second's worth
 //!
 //! let faults = config::parse(br#"{ "limits": [ { "name": "a", "rate": "10/fortnight" } ] }"#)
 //!     .unwrap_err()
@@ -14,13 +14,20 @@
 //! assert!(faults.contains("limits[0].rate"), "{faults}");
 //! ```
 
+mod conditions;
+mod export;
 mod fault;
 mod fields;
-mod rate;
+mod limit;
+mod quantity;
+mod schema;
 mod shape;
+mod tiers;
 mod validate;
 
+pub use export::export;
 pub use fault::{Fault, Faults};
+pub use schema::schema;
 
 use crate::{bounds, policy::Policy};
 use alloc::format;

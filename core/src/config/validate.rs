@@ -2,16 +2,15 @@
 
 use super::{
     fault::{Faults, Gathering},
-    fields::Fields,
-    rate,
-    shape::{Node, quoted},
+    fields::{Fields, choose, number, text},
+    limit, quantity,
+    shape::Node,
+    tiers::Plans,
 };
 use crate::{
     bounds,
-    key::{HeaderName, KeyPart},
-    limiter::Limiter,
-    policy::{Limit, MissingKey, OnStoreFailure, Policy},
-    units::{Cost, Rate},
+    policy::{KeySecret, Limit, Policy, Store, mode::OnStoreFailure, style::Style},
+    units::Micros,
 };
 use alloc::{
     format,
@@ -20,21 +19,34 @@ use alloc::{
 };
 
 /// Namespace of a policy that names none.
-const DEFAULT_NAMESPACE: &str = "weir";
+pub(super) const DEFAULT_NAMESPACE: &str = "weir";
+/// Time that a store has to answer if the policy names none.
+pub(super) const DEFAULT_TIMEOUT: Micros = Micros::new(10_000);
+/// The cluster of the bridge if the policy names none.
+pub(super) const DEFAULT_BRIDGE: &str = "weir_bridge";
 
-/// Kinds of key part that the policy format has; only headers can be read yet.
-const KEY_KINDS: [&str; 9] =
-    ["header", "cookie", "query", "client-ip", "path", "method", "route", "host", "metadata"];
-
-const STORE_FAILURE: [(&str, OnStoreFailure); 2] =
-    [("allow", OnStoreFailure::Allow), ("deny", OnStoreFailure::Deny)];
-
-const MISSING_KEY: [(&str, MissingKey); 4] = [
-    ("share", MissingKey::Share),
-    ("skip", MissingKey::Skip),
-    ("unauthorized", MissingKey::Unauthorized),
-    ("deny", MissingKey::Deny),
+pub(super) const STORE_FAILURE: [(&str, OnStoreFailure); 3] = [
+    ("allow", OnStoreFailure::Allow),
+    ("deny", OnStoreFailure::Deny),
+    ("local", OnStoreFailure::Local),
 ];
+
+pub(super) const STYLES: [(&str, Style); 4] = [
+    ("draft-10", Style::Draft10),
+    ("draft-07", Style::Draft07),
+    ("draft-03", Style::Draft03),
+    ("x-ratelimit", Style::XRateLimit),
+];
+
+#[derive(Clone, Copy)]
+enum StoreKind {
+    Local,
+    Redis,
+    Http,
+}
+
+const STORES: [(&str, StoreKind); 3] =
+    [("local", StoreKind::Local), ("redis", StoreKind::Redis), ("http", StoreKind::Http)];
 
 /// A policy from its JSON.
 pub(super) fn policy(root: &Node) -> Result<Policy, Faults> {
@@ -45,143 +57,146 @@ pub(super) fn policy(root: &Node) -> Result<Policy, Faults> {
 
 fn read_policy(root: &Node, faults: &mut Gathering) -> Option<Policy> {
     let mut fields = Fields::of("", root, faults)?;
-    let namespace = match fields.take("namespace") {
-        Some(node) => faults.keep("namespace", name(node)),
-        None => Some(DEFAULT_NAMESPACE.to_string()),
+    let namespace = fields.optional("namespace", DEFAULT_NAMESPACE.to_string(), faults, name);
+    let gateways = fields.optional("gateways", 1, faults, number(&bounds::GATEWAYS));
+    let store = match fields.take("store") {
+        Some(node) => read_store(node, faults),
+        None => Some(Store::Local),
     };
-    if let Some(node) = fields.take("store") {
-        store(node, faults);
-    }
+    let key_secret = fields.optional("key_secret", None, faults, |node| secret(node).map(Some));
+    let headers = fields.optional("headers", [Style::Draft10].into(), faults, styles);
+    let retry_after_jitter = fields.optional("retry_after_jitter", Micros::ZERO, faults, |node| {
+        quantity::duration(text(node)?, &bounds::JITTER)
+    });
     let failure = fields.choice("on_store_failure", &STORE_FAILURE, faults);
+    let plans = match fields.take("plans") {
+        Some(node) => Plans::read(node, faults),
+        None => Plans::default(),
+    };
     let limits = fields.need("limits", faults);
-    for field in ["plans", "gateways", "key_secret"] {
-        fields.not_yet(field, faults);
-    }
     fields.finish(faults);
     // A limit's own faults are told even where its default is not known.
-    let limits = read_limits(limits?, failure.unwrap_or_default(), faults);
-    Some(Policy { namespace: namespace?, limits: limits? })
-}
-
-fn store(node: &Node, faults: &mut Gathering) {
-    let Some(mut fields) = Fields::of("store", node, faults) else {
-        return;
+    let limits = read_limits(limits?, failure.unwrap_or_default(), &plans, faults);
+    let policy = Policy {
+        namespace: namespace?,
+        gateways: gateways?,
+        store: store?,
+        key_secret: key_secret?,
+        headers: headers?,
+        retry_after_jitter: retry_after_jitter?,
+        plans: plans.sorted(),
+        limits: limits?,
     };
-    if fields.need("type", faults).is_some() {
-        fields.choice("type", &[("local", ())], faults);
-    }
-    fields.finish(faults);
+    check_store_failure(&policy, faults);
+    Some(policy)
 }
 
-fn read_limits(node: &Node, failure: OnStoreFailure, faults: &mut Gathering) -> Option<Vec<Limit>> {
+fn read_store(node: &Node, faults: &mut Gathering) -> Option<Store> {
+    let mut fields = Fields::of("store", node, faults)?;
+    let kind = fields.required("type", faults, |node| choose(node, &STORES))?;
+    let timeout = |fields: &mut Fields<'_>, faults: &mut Gathering| {
+        fields.optional("timeout", DEFAULT_TIMEOUT, faults, |node| {
+            quantity::duration(text(node)?, &bounds::TIMEOUT)
+        })
+    };
+    let store = match kind {
+        StoreKind::Local => Some(Store::Local),
+        StoreKind::Redis => {
+            let cluster = fields.optional("cluster", DEFAULT_BRIDGE.to_string(), faults, name);
+            let streams = fields.optional("streams", 1, faults, number(&bounds::STREAMS));
+            let timeout = timeout(&mut fields, faults);
+            cluster.zip(streams).zip(timeout).map(|((cluster, streams), timeout)| Store::Redis {
+                cluster,
+                streams,
+                timeout,
+            })
+        }
+        StoreKind::Http => {
+            let cluster = fields.required("cluster", faults, name);
+            let timeout = timeout(&mut fields, faults);
+            cluster.zip(timeout).map(|(cluster, timeout)| Store::Http { cluster, timeout })
+        }
+    };
+    fields.finish(faults);
+    store
+}
+
+/// A share of a local count is no remedy for a local store that fails.
+fn check_store_failure(policy: &Policy, faults: &mut Gathering) {
+    if policy.store != Store::Local {
+        return;
+    }
+    for (i, limit) in policy.limits.iter().enumerate() {
+        if limit.on_store_failure == OnStoreFailure::Local {
+            faults.add(
+                &format!("limits[{i}].on_store_failure"),
+                "is \"local\", which needs a shared store; use allow or deny",
+            );
+        }
+    }
+}
+
+fn read_limits(
+    node: &Node,
+    failure: OnStoreFailure,
+    plans: &Plans<'_>,
+    faults: &mut Gathering,
+) -> Option<Vec<Limit>> {
     let Node::List(items) = node else {
         faults.add("limits", format!("must be a list; found {}", node.describe()));
         return None;
     };
     match items.len() {
         0 => faults.add("limits", "is empty, so nothing would be limited; add a limit"),
-        1 => {}
-        n => faults.add("limits", format!("has {n} limits; this version enforces one per filter")),
+        n if !bounds::LIMITS.contains_len(n) => {
+            faults.add("limits", format!("has {n} limits; allowed are {}", bounds::LIMITS));
+            return None;
+        }
+        _ => {}
     }
-    let read = items.iter().enumerate();
-    let limits: Vec<_> = read.map(|(i, node)| read_limit(i, node, failure, faults)).collect();
+    let mut limits: Vec<Option<Limit>> = Vec::new();
+    for (i, node) in items.iter().enumerate() {
+        let limit = limit::read(i, node, failure, plans, faults);
+        let twice = limit.as_ref().and_then(|limit| {
+            limits.iter().position(|earlier| {
+                earlier.as_ref().is_some_and(|earlier| earlier.name == limit.name)
+            })
+        });
+        if let Some(earlier) = twice {
+            let message = format!("is the name of limits[{earlier}] too; names are unique");
+            faults.add(&format!("limits[{i}].name"), message);
+        }
+        limits.push(limit);
+    }
     limits.into_iter().collect()
 }
 
-fn read_limit(
-    index: usize,
-    node: &Node,
-    failure: OnStoreFailure,
-    faults: &mut Gathering,
-) -> Option<Limit> {
-    let path = format!("limits[{index}]");
-    let mut fields = Fields::of(&path, node, faults)?;
-    let name = match fields.need("name", faults) {
-        Some(node) => faults.keep(&fields.path("name"), name(node)),
-        None => None,
-    };
-    let key = match fields.take("key") {
-        Some(node) => key(&fields.path("key"), node, faults),
-        None => Some(Vec::new()),
-    };
-    let missing_key = fields.choice("missing_key", &MISSING_KEY, faults);
-    fields.choice("algorithm", &[("token-bucket", ())], faults);
-    let bucket = bucket(&mut fields, faults);
-    let cost = cost(&mut fields, bucket, faults);
-    let on_store_failure = match fields.take("on_store_failure") {
-        Some(_) => fields.choice("on_store_failure", &STORE_FAILURE, faults),
-        None => Some(failure),
-    };
-    for field in ["match", "plan", "mode", "shards", "reserve", "limit", "max_delay"] {
-        fields.not_yet(field, faults);
+fn secret(node: &Node) -> Result<KeySecret, String> {
+    match node {
+        Node::Text(text) if bounds::SECRET.contains_len(text.len()) => {
+            Ok(KeySecret::new(text.clone()))
+        }
+        // Whatever was found may be a secret with a slip in it.
+        _ => Err(format!("must be a text of {}; what was found is not shown", bounds::SECRET)),
     }
-    fields.finish(faults);
-    let (rate, limiter) = bucket?;
-    Some(Limit {
-        name: name?,
-        key: key?,
-        missing_key: missing_key?,
-        rate,
-        limiter,
-        cost: cost?,
-        on_store_failure: on_store_failure?,
-    })
 }
 
-/// Rate and burst of a limit; a burst that is not named is one second's worth, rounded up.
-fn bucket(fields: &mut Fields<'_>, faults: &mut Gathering) -> Option<(Rate, Limiter)> {
-    let rate = fields.need("rate", faults).and_then(|node| {
-        let read = match node {
-            Node::Text(text) => rate::parse(text),
-            _ => Err(format!("must be a text like \"1000/minute\"; found {}", node.describe())),
-        };
-        faults.keep(&fields.path("rate"), read)
-    });
-    let named = fields.take("burst").is_some();
-    let burst = fields.number("burst", &bounds::BURST, faults);
-    if named && burst.is_none() {
-        return None;
-    }
-    let rate = rate?;
-    let burst =
-        burst.unwrap_or_else(|| rate.per_second_up().clamp(bounds::BURST.min, bounds::BURST.max));
-    let limiter =
-        Limiter::token_bucket(rate, burst).map_err(|unfit| format!("with burst {burst}: {unfit}"));
-    Some((rate, faults.keep(&fields.path("rate"), limiter)?))
-}
-
-/// What a request takes; more than the bucket holds could never pass, which is no limit but a
-/// mistake.
-fn cost(
-    fields: &mut Fields<'_>,
-    bucket: Option<(Rate, Limiter)>,
-    faults: &mut Gathering,
-) -> Option<Cost> {
-    let named = fields.take("cost").is_some();
-    let Some(tokens) = fields.number("cost", &bounds::REQUEST_COST, faults) else {
-        return if named { None } else { Some(Cost::ONE) };
+fn styles(node: &Node) -> Result<Vec<Style>, String> {
+    let Node::List(items) = node else {
+        return Err(format!("must be a list like [\"draft-10\"]; found {}", node.describe()));
     };
-    if let Some((_, Limiter::TokenBucket(bucket))) = bucket
-        && tokens > bucket.burst()
-    {
-        let message = format!(
-            "of {tokens} is above the burst of {}, so no request could ever pass; raise the burst",
-            bucket.burst(),
-        );
-        faults.add(&fields.path("cost"), message);
-        return None;
-    }
-    Cost::new(tokens)
+    let mut styles: Vec<Style> =
+        items.iter().map(|item| choose(item, &STYLES)).collect::<Result<_, _>>()?;
+    styles.sort_unstable();
+    styles.dedup();
+    Ok(styles)
 }
 
 /// A name that may stand in a header, a metric and a bucket's identity.
-fn name(node: &Node) -> Result<String, String> {
+pub(super) fn name(node: &Node) -> Result<String, String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match node {
-        Node::Text(text)
-            if bounds::NAME.contains(u64::try_from(text.len()).unwrap_or(u64::MAX))
-                && text.chars().all(plain) =>
-        {
+        Node::Text(text) if bounds::NAME.contains_len(text.len()) && text.chars().all(plain) => {
             Ok(text.clone())
         }
         _ => Err(format!(
@@ -190,40 +205,4 @@ fn name(node: &Node) -> Result<String, String> {
             node.describe(),
         )),
     }
-}
-
-fn key(path: &str, node: &Node, faults: &mut Gathering) -> Option<Vec<KeyPart>> {
-    let Node::List(parts) = node else {
-        let found = node.describe();
-        faults.add(path, format!("must be a list like [\"header:x-api-key\"]; found {found}"));
-        return None;
-    };
-    let count = u64::try_from(parts.len()).unwrap_or(u64::MAX);
-    if !bounds::KEY_PARTS.contains(count) {
-        faults.add(path, format!("has {count} parts; allowed are {}", bounds::KEY_PARTS));
-        return None;
-    }
-    let read = parts.iter().enumerate();
-    let parts: Vec<_> =
-        read.map(|(i, part)| faults.keep(&format!("{path}[{i}]"), key_part(part))).collect();
-    parts.into_iter().collect()
-}
-
-fn key_part(node: &Node) -> Result<KeyPart, String> {
-    let Node::Text(text) = node else {
-        return Err(format!("must be a text like \"header:x-api-key\"; found {}", node.describe()));
-    };
-    if let Some(header) = text.strip_prefix("header:") {
-        return HeaderName::new(header)
-            .map(KeyPart::Header)
-            .ok_or_else(|| format!("names no header: {}", quoted(text)));
-    }
-    let kind = text.split([':', '/']).next().unwrap_or_default();
-    if KEY_KINDS.contains(&kind) {
-        return Err(format!(
-            "of kind \"{kind}\" is not supported by this version; use \"header:…\""
-        ));
-    }
-    let hint = super::fault::hint(kind, &KEY_KINDS);
-    Err(format!("must be like \"header:x-api-key\"; found {}{hint}", quoted(text)))
 }

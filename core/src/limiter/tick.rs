@@ -12,9 +12,12 @@ use core::num::NonZeroU64;
 pub struct Tick(NonZeroU64);
 
 impl Tick {
+    /// One microsecond.
+    pub const MICROSECOND: Tick = Self::of(1);
+
     /// All ticks, the finest first.
     pub const ALL: [Tick; 7] = [
-        Self::of(1),
+        Self::MICROSECOND,
         Self::of(10),
         Self::of(100),
         Self::of(1_000),
@@ -40,13 +43,20 @@ impl Tick {
     /// The tick in which an instant lies, counted from the epoch (rounded down).
     #[must_use]
     pub fn containing(self, now: Instant) -> u64 {
-        now.as_micros() / self.0
+        self.within(now.as_micros())
     }
 
     /// Ticks that cover a number of microseconds (rounded up).
     #[must_use]
-    pub(crate) const fn covering(self, micros: u64) -> u64 {
-        micros.div_ceil(self.0.get())
+    pub(crate) fn covering(self, micros: u64) -> u64 {
+        if self == Self::MICROSECOND { micros } else { micros.div_ceil(self.0.get()) }
+    }
+
+    /// Whole ticks in a number of microseconds (rounded down).
+    #[must_use]
+    pub(crate) fn within(self, micros: u64) -> u64 {
+        // Nearly every limit has this tick, and a division is what a step spends its time on.
+        if self == Self::MICROSECOND { micros } else { micros / self.0 }
     }
 
     /// So many ticks in microseconds, saturating.
@@ -57,7 +67,13 @@ impl Tick {
 
     /// Whether a number of microseconds is a whole number of ticks.
     #[must_use]
-    pub(crate) const fn divides(self, micros: u64) -> bool {
-        micros.is_multiple_of(self.0.get())
+    pub(crate) fn divides(self, micros: u64) -> bool {
+        self == Self::MICROSECOND || micros.is_multiple_of(self.0.get())
+    }
+
+    /// Time from `now` to the start of a tick; zero if that is past.
+    #[must_use]
+    pub(crate) fn until(self, tick: u64, now: Instant) -> Micros {
+        Micros::new(self.micros(tick).saturating_sub(now.as_micros()))
     }
 }

@@ -1,19 +1,87 @@
 //! A validated policy. Whatever is in it has been checked, so nothing here can fail.
 
+pub mod matching;
+pub mod mode;
+pub mod quota;
+pub mod style;
+
 use crate::{
-    key::KeyPart,
-    limiter::Limiter,
-    units::{Cost, Rate},
+    key::{Facts, HeaderName, KeyPart},
+    units::{Cost, Micros},
 };
 use alloc::{string::String, vec::Vec};
+use core::fmt;
+use matching::Match;
+use mode::{MissingKey, Mode, OnStoreFailure};
+use quota::{Amount, Tier};
+use style::Style;
 
 /// All limits of one plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Part of every bucket's identity, so that two policies can share a store.
     pub namespace: String,
-    /// The limits; all of them must allow a request.
+    /// Gateways that share a limit in an outage of the store.
+    pub gateways: u64,
+    /// Where counts are kept.
+    pub store: Store,
+    /// Keys the digests that leave the proxy.
+    pub key_secret: Option<KeySecret>,
+    /// Which headers tell a client of its limit.
+    pub headers: Vec<Style>,
+    /// The most that is added to `Retry-After` by chance, so that refused clients do not all come
+    /// back in the same second.
+    pub retry_after_jitter: Micros,
+    /// The plans, as written. Sorted by name.
+    pub plans: Vec<(String, Amount)>,
+    /// The limits; all that apply must allow a request.
     pub limits: Vec<Limit>,
+}
+
+/// Where counts are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Store {
+    /// In the proxy's shared data.
+    #[default]
+    Local,
+    /// In Redis, by a stream through the proxy.
+    Redis {
+        /// The proxy's cluster that leads there.
+        cluster: String,
+        /// Streams, one for each range of slots.
+        streams: u64,
+        /// How long an answer may take.
+        timeout: Micros,
+    },
+    /// In Redis, by HTTP callouts.
+    Http {
+        /// The proxy's cluster that leads there.
+        cluster: String,
+        /// How long an answer may take.
+        timeout: Micros,
+    },
+}
+
+/// The secret of a policy. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct KeySecret(String);
+
+impl KeySecret {
+    pub(crate) const fn new(secret: String) -> Self {
+        Self(secret)
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Debug for KeySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeySecret(…)")
+    }
 }
 
 /// One limit.
@@ -21,41 +89,119 @@ pub struct Policy {
 pub struct Limit {
     /// Unique in the policy; part of the bucket's identity and of what a refused client is told.
     pub name: String,
+    /// Which requests it is for.
+    pub applies: Match,
     /// What makes two requests share a bucket; empty: all do.
     pub key: Vec<KeyPart>,
     /// What happens to a request that lacks a part of the key.
     pub missing_key: MissingKey,
-    /// The rate as written.
-    pub rate: Rate,
-    /// What decides.
-    pub limiter: Limiter,
-    /// What one request takes.
-    pub cost: Cost,
+    /// How much is allowed, and to whom.
+    pub tiers: Tiers,
+    /// What a request takes.
+    pub cost: RequestCost,
+    /// Whether a refusal counts.
+    pub mode: Mode,
+    /// What only some requests may draw.
+    pub reserve: Option<Reserve>,
     /// What happens when the store cannot say.
     pub on_store_failure: OnStoreFailure,
 }
 
-/// What happens to a request that lacks a part of a limit's key, or has it twice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MissingKey {
-    /// All such requests share one bucket. The default: leaving the key out must not be a way
-    /// round the limit.
-    #[default]
-    Share,
-    /// The limit does not apply.
-    Skip,
-    /// Answer 401.
-    Unauthorized,
-    /// Answer 403.
-    Deny,
+/// How much a limit allows: to a key with a limit of its own, to a plan, or to everyone else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiers {
+    /// For a key and plan that none of the others is for.
+    pub default: Tier,
+    /// By plan.
+    pub by_plan: Option<ByPlan>,
+    /// By the value of the key, for a limit whose key has one part. Sorted by value.
+    pub overrides: Vec<(String, Tier)>,
 }
 
-/// What happens to a request when the store cannot say whether it passes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnStoreFailure {
-    /// Let it pass, and count it as unchecked.
-    #[default]
-    Allow,
-    /// Answer 503: for what must never run unchecked, such as logins and payments.
-    Deny,
+/// Tiers by the plan that a request is under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ByPlan {
+    /// Where the plan's name is read.
+    pub from: KeyPart,
+    /// The plan of a request without one, or with one that is not known.
+    pub default: String,
+    /// Plans with their tiers. Sorted by name.
+    pub plans: Vec<(String, Tier)>,
+}
+
+/// What a request takes from a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestCost {
+    /// Always as much.
+    Fixed(Cost),
+    /// What a header says: 1 where it says nothing that is a number, and never less. The header
+    /// must be one that clients cannot set.
+    Header(HeaderName),
+}
+
+/// A part of a limit that is kept for some requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// Percent of the limit, rounded up to whole tokens.
+    pub share: u64,
+    /// Requests that may draw it.
+    pub critical: Match,
+}
+
+impl Tiers {
+    /// One tier for everyone.
+    #[must_use]
+    pub const fn all(default: Tier) -> Self {
+        Self { default, by_plan: None, overrides: Vec::new() }
+    }
+
+    /// The tier of a request whose key has these values.
+    pub fn select(&self, key: &[&[u8]], facts: &impl Facts) -> &Tier {
+        if let [value] = key
+            && let Some(tier) = find(&self.overrides, value)
+        {
+            return tier;
+        }
+        let Some(by_plan) = &self.by_plan else { return &self.default };
+        let plan = by_plan.from.value(facts);
+        plan.and_then(|plan| find(&by_plan.plans, &plan)).unwrap_or(&self.default)
+    }
+
+    /// All tiers.
+    pub fn iter(&self) -> impl Iterator<Item = &Tier> {
+        let plans = self.by_plan.iter().flat_map(|by_plan| &by_plan.plans);
+        core::iter::once(&self.default).chain(plans.chain(&self.overrides).map(|(_, tier)| tier))
+    }
+}
+
+fn find<'a>(tiers: &'a [(String, Tier)], name: &[u8]) -> Option<&'a Tier> {
+    let index = tiers.binary_search_by(|(known, _)| known.as_bytes().cmp(name)).ok()?;
+    tiers.get(index).map(|(_, tier)| tier)
+}
+
+impl RequestCost {
+    /// The cost of a request.
+    pub fn of(&self, facts: &impl Facts) -> Cost {
+        match self {
+            Self::Fixed(cost) => *cost,
+            Self::Header(name) => {
+                let text = facts.header(name.as_str()).one();
+                let text = text.and_then(|text| core::str::from_utf8(text.trim_ascii()).ok());
+                Cost::of_request(text.and_then(|text| text.parse().ok()).unwrap_or(1))
+            }
+        }
+    }
+}
+
+impl Limit {
+    /// Tokens that a request must leave in one shard of a tier.
+    pub fn floor(&self, tier: &Tier, shard: usize, facts: &impl Facts) -> u64 {
+        match &self.reserve {
+            Some(reserve) if !reserve.critical.applies(facts) => {
+                let capacity = tier.capacity(shard);
+                capacity.saturating_mul(reserve.share).div_ceil(100)
+            }
+            _ => 0,
+        }
+    }
 }

@@ -4,27 +4,36 @@ pub mod headers;
 
 use crate::{
     decision::{Decision, Outcome},
-    policy::{Limit, MissingKey, OnStoreFailure},
+    policy::{
+        Limit, Policy,
+        mode::{MissingKey, OnStoreFailure},
+        quota::Quota,
+    },
     units::Micros,
 };
 use alloc::{format, string::String, vec::Vec};
 
 /// What a limit made of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The limit was asked.
-    Decided(Decision),
+pub enum Verdict<'a> {
+    /// The limit was asked, and this is the quota that it was asked for.
+    Decided(&'a Quota, Decision),
     /// The request lacks the limit's key and the limit says what that means.
     KeyMissing,
-    /// The store could not say.
+    /// Neither the store nor a share of the limit could say.
     Unchecked,
 }
 
 /// What becomes of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It goes on to the upstream; these headers are added to the response.
-    Pass(Vec<Header>),
+    /// It goes on to the upstream.
+    Pass {
+        /// How long it is held before.
+        delay: Micros,
+        /// Headers that are added to the response.
+        headers: Vec<Header>,
+    },
     /// It is answered here.
     Reply(Reply),
 }
@@ -37,65 +46,87 @@ pub type Header = (&'static str, String);
 pub struct Reply {
     /// HTTP status.
     pub status: u16,
+    /// Status of a gRPC call (google.rpc.Code), for a request that is one.
+    pub grpc_status: u8,
     /// Headers, in the order in which they are sent.
     pub headers: Vec<Header>,
     /// Body: a problem (RFC 9457) as JSON.
     pub body: String,
 }
 
-/// The answer to a request on which `limit` returned `verdict`.
+impl Answer {
+    /// A request that goes on at once and hears nothing.
+    pub const UNTOUCHED: Answer = Answer::Pass { delay: Micros::ZERO, headers: Vec::new() };
+}
+
+/// The answer to a request on which `limit`, the one that binds, returned `verdict`. `draw` chooses
+/// the jitter of `Retry-After`, all numbers being equally likely.
 #[must_use]
-pub fn answer(limit: &Limit, verdict: Verdict) -> Answer {
+pub fn answer(policy: &Policy, limit: &Limit, verdict: Verdict<'_>, draw: u32) -> Answer {
+    let retry = |wait| headers::retry_after(wait, policy.retry_after_jitter, draw);
     match verdict {
-        Verdict::Decided(decision) => match decision.outcome {
-            Outcome::Allowed => Answer::Pass(headers::rate_limit(limit, &decision)),
-            Outcome::Refused { retry_after } => {
-                Answer::Reply(over_limit(limit, &decision, Some(retry_after)))
+        Verdict::Decided(quota, decision) => {
+            let mut told = headers::rate_limit(&policy.headers, &limit.name, quota, &decision);
+            match decision.outcome {
+                Outcome::Allowed => Answer::Pass { delay: Micros::ZERO, headers: told },
+                Outcome::Delayed { delay } => Answer::Pass { delay, headers: told },
+                Outcome::Refused { retry_after } => {
+                    told.push(retry(retry_after));
+                    Answer::Reply(problem(limit, &QUOTA_EXCEEDED, told))
+                }
+                // No waiting helps, so none is promised.
+                Outcome::Never(_) => Answer::Reply(problem(limit, &QUOTA_EXCEEDED, told)),
             }
-            Outcome::Never(_) => Answer::Reply(over_limit(limit, &decision, None)),
-        },
+        }
         Verdict::KeyMissing => match limit.missing_key {
-            MissingKey::Share | MissingKey::Skip => Answer::Pass(Vec::new()),
+            MissingKey::Share | MissingKey::Skip => Answer::UNTOUCHED,
             MissingKey::Unauthorized => Answer::Reply(problem(limit, &UNAUTHORIZED, Vec::new())),
             MissingKey::Deny => Answer::Reply(problem(limit, &FORBIDDEN, Vec::new())),
         },
         Verdict::Unchecked => match limit.on_store_failure {
-            OnStoreFailure::Allow => Answer::Pass(Vec::new()),
-            OnStoreFailure::Deny => {
-                let retry = headers::retry_after(Micros::SECOND);
-                Answer::Reply(problem(limit, &REDUCED_CAPACITY, [retry].into()))
+            OnStoreFailure::Allow => Answer::UNTOUCHED,
+            OnStoreFailure::Deny | OnStoreFailure::Local => {
+                let headers = [retry(Micros::SECOND)].into();
+                Answer::Reply(problem(limit, &REDUCED_CAPACITY, headers))
             }
         },
     }
 }
 
-/// A request over its limit; without `retry_after`, one that no waiting helps.
-fn over_limit(limit: &Limit, decision: &Decision, retry_after: Option<Micros>) -> Reply {
-    let mut headers = headers::rate_limit(limit, decision);
-    headers.extend(retry_after.map(headers::retry_after));
-    problem(limit, &QUOTA_EXCEEDED, headers)
-}
-
 /// The fixed part of a problem.
 struct Problem {
     status: u16,
+    grpc_status: u8,
     /// Fragment of a registered problem type, or `None` for a problem that its status describes.
     kind: Option<&'static str>,
     title: &'static str,
 }
 
 // Types of draft-ietf-httpapi-ratelimit-headers-10, section "Problem Types".
-const QUOTA_EXCEEDED: Problem =
-    Problem { status: 429, kind: Some("quota-exceeded"), title: "Request quota exceeded" };
+const QUOTA_EXCEEDED: Problem = Problem {
+    status: 429,
+    grpc_status: 8, // RESOURCE_EXHAUSTED
+    kind: Some("quota-exceeded"),
+    title: "Request quota exceeded",
+};
 const REDUCED_CAPACITY: Problem = Problem {
     status: 503,
+    grpc_status: 14, // UNAVAILABLE
     kind: Some("temporary-reduced-capacity"),
     title: "The limit of this request cannot be checked at the moment",
 };
-const UNAUTHORIZED: Problem =
-    Problem { status: 401, kind: None, title: "A key is needed for this request" };
-const FORBIDDEN: Problem =
-    Problem { status: 403, kind: None, title: "This request lacks the key its limit needs" };
+const UNAUTHORIZED: Problem = Problem {
+    status: 401,
+    grpc_status: 16, // UNAUTHENTICATED
+    kind: None,
+    title: "A key is needed for this request",
+};
+const FORBIDDEN: Problem = Problem {
+    status: 403,
+    grpc_status: 7, // PERMISSION_DENIED
+    kind: None,
+    title: "This request lacks the key its limit needs",
+};
 
 fn problem(limit: &Limit, problem: &Problem, mut headers: Vec<Header>) -> Reply {
     headers.push(("content-type", String::from("application/problem+json")));
@@ -108,106 +139,5 @@ fn problem(limit: &Limit, problem: &Problem, mut headers: Vec<Header>) -> Reply 
         "{{\"type\":\"{kind}\",\"title\":\"{}\",\"status\":{},\"violated-policies\":[\"{}\"]}}\n",
         problem.title, problem.status, limit.name,
     );
-    Reply { status: problem.status, headers, body }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{
-        decision::Never,
-        limiter::Limiter,
-        units::{Cost, Rate},
-    };
-    use alloc::{vec, vec::Vec};
-
-    fn limit() -> Limit {
-        let rate = Rate::new(1000, Micros::new(60_000_000)).unwrap();
-        Limit {
-            name: "per-key".into(),
-            key: Vec::new(),
-            missing_key: MissingKey::Share,
-            rate,
-            limiter: Limiter::token_bucket(rate, 17).unwrap(),
-            cost: Cost::ONE,
-            on_store_failure: OnStoreFailure::Allow,
-        }
-    }
-
-    fn decided(outcome: Outcome, remaining: u64) -> Verdict {
-        let reset_after = Micros::new(1_020_000);
-        Verdict::Decided(Decision { outcome, limit: 17, remaining, reset_after })
-    }
-
-    fn reply(limit: &Limit, verdict: Verdict) -> Reply {
-        match answer(limit, verdict) {
-            Answer::Reply(reply) => reply,
-            Answer::Pass(_) => panic!("passed"),
-        }
-    }
-
-    fn header<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
-        reply.headers.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_str())
-    }
-
-    #[test]
-    fn an_allowed_request_says_what_is_left() {
-        let expected = vec![
-            ("ratelimit-policy", "\"per-key\";q=1000;w=60".into()),
-            ("ratelimit", "\"per-key\";r=16;t=2".into()),
-        ];
-        assert_eq!(answer(&limit(), decided(Outcome::Allowed, 16)), Answer::Pass(expected));
-    }
-
-    #[test]
-    fn a_wait_of_a_millisecond_is_announced_as_a_second_and_never_as_zero() {
-        // A37: at 1000/minute the next token is at most 60 ms away.
-        let refused = Outcome::Refused { retry_after: Micros::new(1_000) };
-        let reply = reply(&limit(), decided(refused, 0));
-        assert_eq!((reply.status, header(&reply, "retry-after")), (429, Some("1")));
-    }
-
-    #[test]
-    fn a_wait_is_rounded_up_by_less_than_a_second() {
-        // dragonflydb/dragonfly#8288: rounded up one second too far.
-        for (micros, seconds) in [(1_000_000, "1"), (1_000_001, "2"), (1_999_999, "2")] {
-            let refused = Outcome::Refused { retry_after: Micros::new(micros) };
-            let reply = reply(&limit(), decided(refused, 0));
-            assert_eq!(header(&reply, "retry-after"), Some(seconds));
-        }
-    }
-
-    #[test]
-    fn a_request_that_can_never_pass_promises_no_time() {
-        let reply = reply(&limit(), decided(Outcome::Never(Never::Closed), 0));
-        assert_eq!((reply.status, header(&reply, "retry-after")), (429, None));
-    }
-
-    #[test]
-    fn a_refusal_is_a_problem_that_names_the_limit() {
-        let refused = Outcome::Refused { retry_after: Micros::new(1) };
-        let reply = reply(&limit(), decided(refused, 0));
-        let body: serde_json::Value = serde_json::from_str(&reply.body).unwrap();
-        assert_eq!(header(&reply, "content-type"), Some("application/problem+json"));
-        assert_eq!(body["status"], 429);
-        assert_eq!(body["violated-policies"][0], "per-key");
-    }
-
-    #[test]
-    fn a_missing_key_is_answered_as_the_limit_says() {
-        for (policy, status) in [(MissingKey::Unauthorized, 401), (MissingKey::Deny, 403)] {
-            let limit = Limit { missing_key: policy, ..limit() };
-            assert_eq!(reply(&limit, Verdict::KeyMissing).status, status);
-        }
-        let limit = Limit { missing_key: MissingKey::Skip, ..limit() };
-        assert_eq!(answer(&limit, Verdict::KeyMissing), Answer::Pass(Vec::new()));
-    }
-
-    #[test]
-    fn a_store_that_cannot_say_allows_or_answers_503_and_never_429() {
-        assert_eq!(answer(&limit(), Verdict::Unchecked), Answer::Pass(Vec::new()));
-        let limit = Limit { on_store_failure: OnStoreFailure::Deny, ..limit() };
-        let reply = reply(&limit, Verdict::Unchecked);
-        assert_eq!((reply.status, header(&reply, "retry-after")), (503, Some("1")));
-    }
+    Reply { status: problem.status, grpc_status: problem.grpc_status, headers, body }
 }

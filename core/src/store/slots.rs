@@ -1,26 +1,23 @@
 //! A table of fixed size for hosts that never delete: a key hashes to one of [`SETS`] sets, and a
-//! set holds up to [`WAYS`] buckets.
+//! set holds the states of up to [`WAYS`] keys.
 //!
-//! Only a bucket that is full again gives up its place, which changes no decision, since a full
-//! bucket and no bucket are the same. A set without such a bucket takes no newcomer
-//! ([`SetFull`]): letting it start full would admit too much, and letting it inherit another's
-//! debt would refuse the innocent.
+//! Only a state that is idle again gives up its place, which changes no decision, since an idle key
+//! and one never seen are the same. A set without such a state takes no newcomer ([`SetFull`]):
+//! letting it start afresh would admit too much, and letting it inherit another's debt would refuse
+//! the innocent.
 
-use super::codec::{self, BUCKET_BYTES};
-use crate::{key::hash::Digest, limiter::token_bucket::BucketState, units::Instant};
+use super::codec;
+use crate::{key::hash::Digest, limiter::State, units::Instant};
 use alloc::vec::Vec;
 
 /// Sets of a table; a power of two.
 pub const SETS: u64 = 1 << 15;
 
-/// Buckets of a set.
+/// Keys of a set.
 pub const WAYS: usize = 8;
 
 /// First byte of a set: the version of its format.
 const VERSION: u8 = 1;
-
-/// Bytes of one bucket in a set: digest, idle-at, state.
-const ENTRY_BYTES: usize = 16 + 8 + BUCKET_BYTES;
 
 /// The set in which a digest has its place.
 #[must_use]
@@ -28,21 +25,22 @@ pub const fn set_of(digest: Digest) -> u64 {
     digest.low_bits() % SETS
 }
 
-/// The buckets of one set.
+/// The states of one set. As bytes: the version, then for each key its digest, the time at which it
+/// is idle, the length of its state in four bytes, and the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Set {
     entries: Vec<Entry>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     digest: Digest,
-    /// From here on the bucket is full, so the entry says nothing.
+    /// From here on the state says no more than that of a key never seen.
     idle_at: Instant,
-    state: BucketState,
+    state: State,
 }
 
-/// No bucket of the set is full again, so there is no place for another.
+/// No key of the set is idle, so there is no place for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetFull;
 
@@ -51,48 +49,48 @@ impl Set {
     /// [`Set::encode`] cannot have written.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let Some((&version, entries)) = bytes.split_first() else {
-            return Some(Self::default());
-        };
-        let (entries, []) = entries.as_chunks::<ENTRY_BYTES>() else {
-            return None;
-        };
-        if version != VERSION || entries.len() > WAYS {
-            return None;
+        let Some((&version, mut rest)) = bytes.split_first() else { return Some(Self::default()) };
+        let mut entries = Vec::new();
+        while !rest.is_empty() {
+            let (entry, after) = Entry::take(rest)?;
+            entries.push(entry);
+            rest = after;
         }
-        let entries = entries.iter().map(Entry::decode).collect::<Option<_>>()?;
-        Some(Self { entries })
+        (version == VERSION && entries.len() <= WAYS).then_some(Self { entries })
     }
 
     /// The set as bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.entries.len().saturating_mul(ENTRY_BYTES));
-        bytes.push(VERSION);
+        let mut bytes = alloc::vec![VERSION];
         for entry in &self.entries {
+            let state = codec::encode(&entry.state);
+            // A state is bounded by `bounds::ENTRIES`, far below 2^32.
+            let length = u32::try_from(state.len()).unwrap_or(u32::MAX);
             bytes.extend_from_slice(&entry.digest.to_bytes());
             bytes.extend_from_slice(&entry.idle_at.as_micros().to_le_bytes());
-            bytes.extend_from_slice(&codec::encode_bucket(entry.state));
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(&state);
         }
         bytes
     }
 
-    /// The state of a bucket; one that is not in the set is full.
+    /// The state of a key; [`State::None`] if it is not in the set.
     #[must_use]
-    pub fn state(&self, digest: Digest) -> BucketState {
+    pub fn state(&self, digest: Digest) -> &State {
         let entry = self.entries.iter().find(|entry| entry.digest == digest);
-        entry.map_or(BucketState::FULL, |entry| entry.state)
+        entry.map_or(&State::None, |entry| &entry.state)
     }
 
-    /// Keeps the state of a bucket that will be full at `idle_at`, and drops the others that are
-    /// full at `now`.
+    /// Keeps the state of a key that will be idle at `idle_at`, and drops the others that are idle at
+    /// `now`.
     ///
     /// # Errors
     /// [`SetFull`] if every place is taken; the set is then unchanged but for what was dropped.
     pub fn put(
         &mut self,
         digest: Digest,
-        state: BucketState,
+        state: State,
         idle_at: Instant,
         now: Instant,
     ) -> Result<(), SetFull> {
@@ -106,21 +104,26 @@ impl Set {
 }
 
 impl Entry {
-    fn decode(bytes: &[u8; ENTRY_BYTES]) -> Option<Self> {
+    /// The entry at the front of some bytes, and what follows it.
+    fn take(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (digest, rest) = bytes.split_first_chunk()?;
-        let (idle_at, state) = codec::take_u64(rest)?;
-        let state = codec::decode_bucket(state)?;
-        Some(Self {
+        let (idle_at, rest) = rest.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (state, rest) = rest.split_at_checked(length)?;
+        let entry = Self {
             digest: Digest::from_bytes(*digest),
-            idle_at: Instant::from_micros(idle_at),
-            state,
-        })
+            idle_at: Instant::from_micros(u64::from_le_bytes(*idle_at)),
+            state: codec::decode(state)?,
+        };
+        Some((entry, rest))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limiter::debt::DebtState;
     use proptest::prelude::*;
 
     fn digest(n: u8) -> Digest {
@@ -131,8 +134,8 @@ mod tests {
         Instant::from_micros(micros)
     }
 
-    fn bucket(full_at: u64) -> BucketState {
-        BucketState::from_parts(full_at, 0).unwrap()
+    fn bucket(full_at: u64) -> State {
+        State::Debt(DebtState::from_parts(full_at, 0).unwrap())
     }
 
     fn put(set: &mut Set, n: u8, full_at: u64, now: u64) -> Result<(), SetFull> {
@@ -151,8 +154,8 @@ mod tests {
     fn a_bucket_is_found_again_and_a_stranger_is_full() {
         let mut set = Set::default();
         put(&mut set, 1, 50, 0).unwrap();
-        assert_eq!(set.state(digest(1)), bucket(50));
-        assert_eq!(set.state(digest(2)), BucketState::FULL);
+        assert_eq!(set.state(digest(1)), &bucket(50));
+        assert_eq!(set.state(digest(2)), &State::None);
     }
 
     #[test]
@@ -166,15 +169,15 @@ mod tests {
     fn a_bucket_that_is_full_again_gives_up_its_place() {
         let mut set = crowded();
         assert_eq!(put(&mut set, 9, 500, 100), Ok(()));
-        assert_eq!(set.state(digest(0)), BucketState::FULL);
-        assert_eq!(set.state(digest(1)), bucket(101));
+        assert_eq!(set.state(digest(0)), &State::None);
+        assert_eq!(set.state(digest(1)), &bucket(101));
     }
 
     #[test]
     fn a_bucket_in_a_crowded_set_can_still_be_charged() {
         let mut set = crowded();
         assert_eq!(put(&mut set, 3, 900, 99), Ok(()));
-        assert_eq!(set.state(digest(3)), bucket(900));
+        assert_eq!(set.state(digest(3)), &bucket(900));
     }
 
     #[test]
@@ -189,8 +192,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_decode_to_nothing_or_to_what_encodes_back(bytes: Vec<u8>) {
-            let _ = Set::decode(&bytes);
+        fn decoding_any_bytes_ends(bytes: Vec<u8>) {
+            let _ = Set::decode(&[&[VERSION], bytes.as_slice()].concat());
         }
 
         #[test]

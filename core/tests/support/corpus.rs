@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use weir_core::{
     config,
     decision::{Decision, Outcome},
-    limiter::token_bucket::BucketState,
+    limiter::{Ask, State},
+    policy::RequestCost,
     units::Instant,
 };
 use weir_vectors::{Case, Outcome as Expected, Seen, Wait};
@@ -16,11 +17,13 @@ pub(crate) fn differences(case: &Case) -> anyhow::Result<Vec<String>> {
         .iter()
         .map(|text| config::parse(text.as_bytes()))
         .collect::<Result<_, _>>()?;
-    let mut buckets = BTreeMap::<String, BucketState>::new();
+    let mut buckets = BTreeMap::<String, State>::new();
     case.differences(|arrival| {
         let limit = &policies[arrival.phase].limits[0];
-        let state = buckets.get(&arrival.key).copied().unwrap_or_default();
-        let step = limit.limiter.step(state, Instant::from_micros(arrival.now), limit.cost);
+        let state = buckets.get(&arrival.key).cloned().unwrap_or_default();
+        let limiter = limit.tiers.default.limiter(0);
+        let RequestCost::Fixed(cost) = limit.cost else { anyhow::bail!("a fixed cost") };
+        let step = limiter.step(&state, Instant::from_micros(arrival.now), Ask::of(cost));
         if let Some(state) = step.state {
             buckets.insert(arrival.key.clone(), state);
         }
@@ -30,7 +33,7 @@ pub(crate) fn differences(case: &Case) -> anyhow::Result<Vec<String>> {
 
 fn seen(decision: &Decision) -> Seen {
     let (outcome, retry_after) = match decision.outcome {
-        Outcome::Allowed => (Expected::Allowed, None),
+        Outcome::Allowed | Outcome::Delayed { .. } => (Expected::Allowed, None),
         Outcome::Refused { retry_after } => {
             (Expected::Refused, Some(Wait::Micros(retry_after.get())))
         }

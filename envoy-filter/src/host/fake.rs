@@ -26,6 +26,7 @@ pub struct FakeHost {
     last_version: Cell<u32>,
     counters: RefCell<Vec<(String, u64)>>,
     seeds_drawn: Cell<u8>,
+    next_draw: Cell<u32>,
     broken: Cell<bool>,
     reads: Cell<u32>,
     writes: Cell<u32>,
@@ -36,6 +37,11 @@ impl FakeHost {
     /// Sets the clock.
     pub fn set_now(&self, now: Instant) {
         self.now.set(now);
+    }
+
+    /// Sets the number that is drawn from now on.
+    pub fn set_draw(&self, draw: u32) {
+        self.next_draw.set(draw);
     }
 
     /// From now on shared data fails.
@@ -97,6 +103,10 @@ impl Entropy for FakeHost {
     fn secret(&self) -> Result<[u8; 16], HostError> {
         self.seeds_drawn.set(self.seeds_drawn.get().wrapping_add(1));
         Ok([self.seeds_drawn.get(); 16])
+    }
+
+    fn draw(&self) -> Result<u32, HostError> {
+        Ok(self.next_draw.get())
     }
 }
 

@@ -22,6 +22,12 @@ unsafe extern "C" {
     ) -> u32;
     pub(super) fn proxy_get_header_map_pairs(map: u32, data: *mut *mut u8, size: *mut usize)
     -> u32;
+    pub(super) fn proxy_get_property(
+        path: *const u8,
+        path_size: usize,
+        data: *mut *mut u8,
+        size: *mut usize,
+    ) -> u32;
     pub(super) fn proxy_add_header_map_value(
         map: u32,
         key: *const u8,

@@ -29,13 +29,19 @@ pub trait Clock {
     fn now(&self) -> Result<Instant, HostError>;
 }
 
-/// Unpredictable bytes.
+/// Unpredictable numbers.
 pub trait Entropy {
     /// Sixteen bytes that nobody can guess.
     ///
     /// # Errors
     /// [`HostError`] if the host has none.
     fn secret(&self) -> Result<[u8; 16], HostError>;
+
+    /// A number of which all are equally likely.
+    ///
+    /// # Errors
+    /// [`HostError`] if the host has none.
+    fn draw(&self) -> Result<u32, HostError>;
 }
 
 /// The version of a value in shared data. No value has version 0.

@@ -35,8 +35,6 @@ const REQUEST_HEADERS: u32 = 0;
 const RESPONSE_HEADERS: u32 = 2;
 /// The kind of a metric that only grows.
 const COUNTER: u32 = 0;
-/// No gRPC status: the proxy chooses one from the HTTP status.
-const NO_GRPC_STATUS: i32 = -1;
 /// A version that no value can have in practice (it is the last before the count starts anew).
 /// With it the proxy inserts a key that does not exist and reports a mismatch on one that does;
 /// with version 0 it would overwrite whatever another worker has just put there.
@@ -74,6 +72,23 @@ pub fn request_headers() -> Result<Vec<u8>, HostError> {
     })
 }
 
+/// A property of the request (Envoy's attributes) by its path; nothing if it is absent.
+///
+/// # Errors
+/// [`HostError`] if the proxy refuses.
+pub fn property(path: &[&str]) -> Result<Option<Vec<u8>>, HostError> {
+    let path = path.join("\0");
+    let value = taken(|data, size| {
+        // SAFETY: the path is a live slice; both pointers are valid for one write.
+        unsafe { ffi::proxy_get_property(path.as_ptr(), path.len(), data, size) }
+    });
+    match value {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(HostError(ffi::NOT_FOUND)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Adds a header to the response.
 ///
 /// # Errors
@@ -107,7 +122,7 @@ pub fn reply(reply: &Reply, details: &str) -> Result<(), HostError> {
             reply.body.len(),
             headers.as_ptr(),
             headers.len(),
-            NO_GRPC_STATUS,
+            i32::from(reply.grpc_status),
         )
     })
 }
@@ -127,6 +142,13 @@ impl Entropy for Proxy {
         // SAFETY: pointer and length are of one live array.
         done(unsafe { ffi::random_get(secret.as_mut_ptr(), secret.len()) })?;
         Ok(secret)
+    }
+
+    fn draw(&self) -> Result<u32, HostError> {
+        let mut bytes = [0; 4];
+        // SAFETY: pointer and length are of one live array.
+        done(unsafe { ffi::random_get(bytes.as_mut_ptr(), bytes.len()) })?;
+        Ok(u32::from_le_bytes(bytes))
     }
 }
 

@@ -9,8 +9,7 @@ use crate::host::{Clock, Entropy, HostError, SharedData, Swap, Value};
 use weir_core::{
     decision::Decision,
     key::hash::{Digest, Secret},
-    limiter::{Limiter, token_bucket::BucketState},
-    policy::Limit,
+    limiter::{Ask, Limiter, State},
     store::slots::{self, Set},
     units::Instant,
 };
@@ -29,6 +28,26 @@ const SET_PREFIX: &str = "weir/1/set/";
 pub struct LocalStore {
     /// Keys the digests, so that no client can aim at a set or at another's bucket.
     secret: Secret,
+}
+
+/// One bucket and what is asked of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    /// Whose bucket it is.
+    pub digest: Digest,
+    /// What decides.
+    pub limiter: Limiter,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// What the table says.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked {
+    /// The decision.
+    pub decision: Decision,
+    /// When it was made, by the clock of the store.
+    pub at: Instant,
 }
 
 impl LocalStore {
@@ -57,7 +76,7 @@ impl LocalStore {
         Digest::of(&self.secret, namespace, limit, parts)
     }
 
-    /// Decides a request on the bucket of a digest.
+    /// Decides, and charges what is allowed.
     ///
     /// # Errors
     /// [`Failure`] if the table cannot say; nothing was charged then.
@@ -65,9 +84,65 @@ impl LocalStore {
         &self,
         host: &impl SharedData,
         clock: &impl Clock,
-        digest: Digest,
-        limit: &Limit,
-    ) -> Result<Decision, Failure> {
+        question: &Question,
+    ) -> Result<Checked, Failure> {
+        self.step(host, clock, question, |_| true)
+    }
+
+    /// Decides, and charges nothing. A state in need of repair is repaired all the same, or it
+    /// would count as used up anew each time.
+    ///
+    /// # Errors
+    /// [`Failure`] if the table cannot say.
+    pub fn peek(
+        &self,
+        host: &impl SharedData,
+        clock: &impl Clock,
+        question: &Question,
+    ) -> Result<Checked, Failure> {
+        self.step(host, clock, question, |decision| !decision.is_allowed())
+    }
+
+    /// Gives a charge back, less what the key has got back of it since. What cannot be given back
+    /// is lost to the key until it refills: too little is allowed then, never too much.
+    pub fn refund(
+        &self,
+        host: &impl SharedData,
+        clock: &impl Clock,
+        question: &Question,
+        charged: Instant,
+    ) {
+        let Question { digest, limiter, ask } = question;
+        // Only a lost count would be worth a report, and none is lost here.
+        let _ = self.update(host, clock, question, |set, now| {
+            ((), limiter.refund(set.state(*digest), charged, now, *ask))
+        });
+    }
+
+    fn step(
+        &self,
+        host: &impl SharedData,
+        clock: &impl Clock,
+        question: &Question,
+        writes: impl Fn(&Decision) -> bool,
+    ) -> Result<Checked, Failure> {
+        self.update(host, clock, question, |set, now| {
+            let step = question.limiter.step(set.state(question.digest), now, question.ask);
+            let state = step.state.filter(|_| writes(&step.decision));
+            (Checked { decision: step.decision, at: now }, state)
+        })
+    }
+
+    /// Reads a set, changes one of its states, and swaps it. A change without a new state writes
+    /// nothing.
+    fn update<T>(
+        &self,
+        host: &impl SharedData,
+        clock: &impl Clock,
+        question: &Question,
+        change: impl Fn(&Set, Instant) -> (T, Option<State>),
+    ) -> Result<T, Failure> {
+        let digest = question.digest;
         let key = format!("{SET_PREFIX}{:04x}", slots::set_of(digest));
         for _ in 0..TRIES {
             let value = host.get(&key).map_err(|_| Failure::Host)?;
@@ -78,24 +153,16 @@ impl LocalStore {
             // from worker to worker. With a time read before the set, an empty bucket would look as
             // if it owed more than it holds, and repairing it would give tokens away.
             let now = clock.now().map_err(|_| Failure::Host)?;
-            let step = limit.limiter.step(set.state(digest), now, limit.cost);
-            let Some(state) = step.state else { return Ok(step.decision) };
-            let idle_at = idle_at(&limit.limiter, state, now);
+            let (result, state) = change(&set, now);
+            let Some(state) = state else { return Ok(result) };
+            let idle_at = now.saturating_add(question.limiter.idle_after(&state, now));
             set.put(digest, state, idle_at, now).map_err(|_| Failure::TableFull)?;
             match host.swap(&key, &set.encode(), value.version).map_err(|_| Failure::Host)? {
-                Swap::Done => return Ok(step.decision),
+                Swap::Done => return Ok(result),
                 Swap::Lost => {}
             }
         }
         Err(Failure::Contended)
-    }
-}
-
-/// When a bucket in this state is full.
-fn idle_at(limiter: &Limiter, state: BucketState, now: Instant) -> Instant {
-    match limiter {
-        Limiter::Closed => now,
-        Limiter::TokenBucket(bucket) => now.saturating_add(bucket.full_after(state, now)),
     }
 }
 

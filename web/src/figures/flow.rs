@@ -162,7 +162,7 @@ fn long(record: &Record) -> [String; 4] {
     let Decision { outcome, remaining, reset_after, .. } = record.decision;
     let title = format!("request {}, at {} s", record.number, seconds(record.at));
     match outcome {
-        Outcome::Allowed => [
+        Outcome::Allowed | Outcome::Delayed { .. } => [
             title,
             "200 OK".to_owned(),
             count(remaining, "whole token left", "whole tokens left"),

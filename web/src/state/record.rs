@@ -38,7 +38,7 @@ impl Record {
     pub const fn retry_after(&self) -> Option<u64> {
         match self.decision.outcome {
             Outcome::Refused { retry_after } => Some(retry_after.whole_seconds_up()),
-            Outcome::Allowed | Outcome::Never(_) => None,
+            Outcome::Allowed | Outcome::Delayed { .. } | Outcome::Never(_) => None,
         }
     }
 }

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 
 use weir_core::{
-    limiter::token_bucket::{BucketState, TokenBucket, Unfit},
-    units::{Cost, Instant, Micros, Rate},
+    limiter::{Algorithm, Ask, Unfit, debt::DebtState, token_bucket::TokenBucket},
+    units::{Instant, Micros, Rate},
 };
 
 use super::{
@@ -63,7 +63,7 @@ pub struct Level {
 pub struct Scenario {
     settings: Settings,
     bucket: TokenBucket,
-    state: BucketState,
+    state: DebtState,
     clock: u64,
     arrivals: Arrivals,
     allowed: u64,
@@ -84,7 +84,7 @@ impl Scenario {
         let mut scenario = Self {
             settings,
             bucket: bucket_of(&settings)?,
-            state: BucketState::FULL,
+            state: DebtState::NONE,
             clock: 0,
             arrivals: Arrivals::new(&settings),
             allowed: 0,
@@ -271,7 +271,7 @@ impl Scenario {
 
     /// Decides one request at the present time.
     fn request(&mut self, source: Source, place: u32) -> bool {
-        let step = self.bucket.step(self.state, self.now(), Cost::ONE);
+        let step = self.bucket.step(&self.state, self.now(), Ask::ONE);
         self.state = step.state.unwrap_or(self.state);
         let decision = step.decision;
         let number = self.allowed.saturating_add(self.refused).saturating_add(1);
@@ -299,7 +299,7 @@ impl Scenario {
         }
         self.clock = self.clock.max(at);
         self.sample();
-        if self.emptied && self.bucket.full_after(self.state, self.now()) == Micros::ZERO {
+        if self.emptied && self.bucket.idle_after(&self.state, self.now()) == Micros::ZERO {
             self.emptied = false;
             self.events.push(Event::Full { at: self.clock });
         }

@@ -52,8 +52,8 @@ const CHECKS: [(&str, Check); 13] = [
     ("what the documents name is there", documents::paths),
 ];
 
-/// What the test clock is set by, and what the shipped module must not contain.
-const TEST_CLOCK: &[u8] = b"x-weir-test-now";
+/// What a module with the test clock exports, and the shipped one must not contain.
+const TEST_CLOCK: &[u8] = b"weir_test_clock";
 
 pub(crate) fn command(workspace: &Workspace) -> Result<ExitCode> {
     let counts = run(workspace);
@@ -145,7 +145,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let (without, with) = (folder.join("without"), folder.join("with"));
         fs::write(&without, "\0asm x-weir").unwrap();
-        fs::write(&with, "\0asm x-weir-test-now").unwrap();
+        fs::write(&with, "\0asm weir_test_clock").unwrap();
         assert!(modules(&without, &with).is_ok());
         assert!(modules(&with, &with).is_err());
         assert!(modules(&without, &without).is_err());

@@ -7,6 +7,7 @@ mod browser;
 mod cache;
 mod debian;
 mod envoy;
+mod redis;
 mod rust;
 mod wasm_opt;
 
@@ -64,6 +65,11 @@ pub(crate) fn envoy() -> Result<PathBuf> {
 /// The browser that the tests drive.
 pub(crate) fn browser() -> Result<Browser> {
     browser::find()
+}
+
+/// The Redis that the scripts are tested on.
+pub(crate) fn redis() -> Result<PathBuf> {
+    redis::find()
 }
 
 /// The target without an operating system, for the proof that the core needs none.

@@ -1,0 +1,158 @@
+//! The concurrency limit: so many permits at once, each given back at the end of its request or,
+//! if its holder is gone, at the end of its lease.
+
+use super::{Algorithm, Ask, Step, Unfit};
+use crate::{
+    bounds,
+    decision::{Decision, Never, Outcome},
+    units::{Instant, Micros},
+};
+use alloc::vec::Vec;
+
+/// A limit on what is in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concurrency {
+    limit: u64,
+    lease: Micros,
+}
+
+/// The permits that are held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PermitState {
+    /// The first to expire first.
+    permits: Vec<Permit>,
+}
+
+/// One request in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// Names the request, so that it can be given back.
+    pub id: u64,
+    /// When it is free again at the latest.
+    pub until: Instant,
+    /// Permits it holds.
+    pub cost: u64,
+}
+
+impl PermitState {
+    /// Held permits, in any order. `None` if there are more than [`bounds::ENTRIES`] allows.
+    #[must_use]
+    pub fn from_permits(mut permits: Vec<Permit>) -> Option<Self> {
+        permits.sort_by_key(|permit| (permit.until, permit.id));
+        let count = u64::try_from(permits.len()).unwrap_or(u64::MAX);
+        bounds::ENTRIES.contains(count).then_some(Self { permits })
+    }
+
+    /// The permits, the first to expire first.
+    #[must_use]
+    pub fn permits(&self) -> &[Permit] {
+        &self.permits
+    }
+
+    /// The state after a permit is given back; `None` if it is not held.
+    #[must_use]
+    pub fn release(&self, id: u64) -> Option<Self> {
+        let held = |permit: &&Permit| permit.id != id;
+        let permits: Vec<_> = self.permits.iter().filter(held).copied().collect();
+        (permits.len() < self.permits.len()).then_some(Self { permits })
+    }
+
+    fn held(&self) -> u64 {
+        self.permits.iter().fold(0, |sum, permit| sum.saturating_add(permit.cost))
+    }
+}
+
+impl Concurrency {
+    /// A limit of so many permits ([`bounds::ENTRIES`]), each for at most `lease`
+    /// ([`bounds::LEASE`]).
+    ///
+    /// # Errors
+    /// [`Unfit`] says why there is no such limit.
+    pub fn new(limit: u64, lease: Micros) -> Result<Self, Unfit> {
+        if limit == 0 {
+            Err(Unfit::Closed)
+        } else if !bounds::ENTRIES.contains(limit) {
+            Err(Unfit::Entries)
+        } else if !bounds::LEASE.contains(lease.get()) {
+            Err(Unfit::Lease)
+        } else {
+            Ok(Self { limit, lease })
+        }
+    }
+
+    /// The permits that are held at `now`, and whether one had to be repaired: none lasts for
+    /// longer than a lease from now.
+    fn at(&self, state: &PermitState, now: Instant) -> (PermitState, bool) {
+        let latest = now.saturating_add(self.lease);
+        let ahead = state.permits.iter().any(|permit| permit.until > latest);
+        let held = state.permits.iter().filter(|permit| permit.until > now);
+        let held = held.map(|permit| Permit { until: permit.until.min(latest), ..*permit });
+        (PermitState::from_permits(held.collect()).unwrap_or_default(), ahead)
+    }
+
+    fn decision(&self, outcome: Outcome, held: &PermitState, now: Instant) -> Decision {
+        let last = held.permits.last();
+        Decision {
+            outcome,
+            limit: self.limit,
+            remaining: self.limit.saturating_sub(held.held()),
+            reset_after: last.map_or(Micros::ZERO, |permit| permit.until.saturating_since(now)),
+        }
+    }
+
+    /// Time until the permits have expired that are in the way of `excess` more. Requests that end
+    /// before their lease make it shorter.
+    fn retry_after(&self, held: &PermitState, excess: u64, now: Instant) -> Micros {
+        let mut freed = 0_u64;
+        for permit in &held.permits {
+            freed = freed.saturating_add(permit.cost);
+            if freed >= excess {
+                return permit.until.saturating_since(now);
+            }
+        }
+        self.lease
+    }
+}
+
+impl Algorithm for Concurrency {
+    type State = PermitState;
+
+    fn step(&self, state: &PermitState, now: Instant, ask: Ask) -> Step<PermitState> {
+        let (mut held, repaired) = self.at(state, now);
+        let cost = ask.cost.get();
+        let usable = self.limit.saturating_sub(ask.floor);
+        let taken = held.held().saturating_add(cost);
+        let outcome = if cost > usable {
+            Outcome::Never(Never::CostAboveCapacity)
+        } else if taken > usable && cost > 0 {
+            let retry_after = self.retry_after(&held, taken.saturating_sub(usable), now);
+            Outcome::Refused { retry_after }
+        } else {
+            Outcome::Allowed
+        };
+        let charged = outcome == Outcome::Allowed && cost > 0;
+        if charged {
+            let until = now.saturating_add(self.lease);
+            let mut permits = held.permits;
+            permits.push(Permit { id: ask.id, until, cost });
+            held = PermitState::from_permits(permits).unwrap_or_default();
+        }
+        let decision = self.decision(outcome, &held, now);
+        Step { decision, state: (charged || repaired).then_some(held) }
+    }
+
+    fn idle_after(&self, state: &PermitState, now: Instant) -> Micros {
+        let (held, _) = self.at(state, now);
+        self.decision(Outcome::Allowed, &held, now).reset_after
+    }
+
+    fn refund(
+        &self,
+        state: &PermitState,
+        _charged: Instant,
+        now: Instant,
+        ask: Ask,
+    ) -> Option<PermitState> {
+        self.at(state, now).0.release(ask.id)
+    }
+}

@@ -1,0 +1,92 @@
+//! The fixed window: so many tokens in each window, all back at once when the next begins.
+//!
+//! The cheapest counter, with a hole at its edge: a client that spends a limit at the end of one
+//! window and again at the start of the next passes twice the limit in no time.
+
+use super::{
+    Algorithm, Ask, Step, Unfit,
+    tick::Tick,
+    window::{Current, Window, WindowState},
+};
+use crate::{
+    decision::{Decision, Never, Outcome},
+    units::{Instant, Micros, Rate},
+};
+use core::num::NonZeroU64;
+
+/// A limit of so many tokens per window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedWindow {
+    window: Window,
+    limit: u64,
+}
+
+impl FixedWindow {
+    /// A counter that starts anew with every window of `rate`.
+    ///
+    /// # Errors
+    /// [`Unfit::Closed`] if the rate is 0.
+    pub fn new(rate: Rate) -> Result<Self, Unfit> {
+        if rate.count() == 0 {
+            return Err(Unfit::Closed);
+        }
+        let length = NonZeroU64::new(rate.window().get()).ok_or(Unfit::TooLarge)?;
+        Ok(Self { window: Window { tick: Tick::MICROSECOND, length }, limit: rate.count() })
+    }
+
+    fn decision(&self, outcome: Outcome, current: &Current, now: Instant) -> Decision {
+        let taken = current.state.current;
+        let reset_after =
+            if taken == 0 { Micros::ZERO } else { self.window.until(current, self.length(), now) };
+        let remaining = self.limit.saturating_sub(taken);
+        Decision { outcome, limit: self.limit, remaining, reset_after }
+    }
+
+    const fn length(&self) -> u64 {
+        self.window.length.get()
+    }
+}
+
+impl Algorithm for FixedWindow {
+    type State = WindowState;
+
+    fn step(&self, state: &WindowState, now: Instant, ask: Ask) -> Step<WindowState> {
+        let mut current = self.window.at(*state, self.limit, now);
+        // The window before says nothing here; kept, it would only keep the entry alive.
+        current.state.previous = 0;
+        let kept = current.repaired.then_some(current.state);
+        let refused =
+            |outcome| Step { decision: self.decision(outcome, &current, now), state: kept };
+        let usable = self.limit.saturating_sub(ask.floor);
+        if ask.cost.get() > usable {
+            return refused(Outcome::Never(Never::CostAboveCapacity));
+        }
+        let taken = current.state.current.saturating_add(ask.cost.get());
+        if taken > usable && ask.cost.get() > 0 {
+            let retry_after = self.window.until(&current, self.length(), now);
+            return refused(Outcome::Refused { retry_after });
+        }
+        current.state.current = taken;
+        let state = if ask.cost.get() == 0 { kept } else { Some(current.state) };
+        Step { decision: self.decision(Outcome::Allowed, &current, now), state }
+    }
+
+    fn idle_after(&self, state: &WindowState, now: Instant) -> Micros {
+        let current = self.window.at(*state, self.limit, now);
+        self.decision(Outcome::Allowed, &current, now).reset_after
+    }
+
+    fn refund(
+        &self,
+        state: &WindowState,
+        charged: Instant,
+        now: Instant,
+        ask: Ask,
+    ) -> Option<WindowState> {
+        let current = self.window.at(*state, self.limit, now);
+        // A charge of an earlier window has been given back with that window.
+        let same = charged.as_micros() >= current.state.start && charged <= now;
+        let left = current.state.current.checked_sub(ask.cost.get()).filter(|_| same)?;
+        Some(WindowState { previous: 0, current: left, ..current.state })
+    }
+}
