@@ -5,8 +5,11 @@ mod support;
 use support::{Request, configured, send, status};
 use weir_filter::host::fake::FakeHost;
 
+/// A request's fields.
+type Fields<'a> = &'a [(&'a str, &'a [u8])];
+
 /// Checks that of a list of requests exactly those share a bucket whose numbers are equal.
-fn check(key: &str, requests: &[(u32, &[(&str, &[u8])])]) {
+fn check(key: &str, requests: &[(u32, Fields<'_>)]) {
     let host = FakeHost::default();
     let text = format!(r#"{{"limits":[{{"name":"a","key":{key},"rate":"1/hour","burst":1}}]}}"#);
     let plugin = configured(&host, &text);

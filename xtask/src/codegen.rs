@@ -6,8 +6,11 @@ use anyhow::{Context as _, Result};
 
 use crate::workspace::Workspace;
 
+/// What makes the text of a file.
+type Generate = fn() -> String;
+
 /// Each generated file, and what makes it.
-const FILES: [(&str, fn() -> String); 1] = [("core/policy.schema.json", weir_core::config::schema)];
+const FILES: [(&str, Generate); 1] = [("core/policy.schema.json", weir_core::config::schema)];
 
 /// Writes every generated file, or checks that each is as generated.
 pub(crate) fn command(workspace: &Workspace, check: bool) -> Result<ExitCode> {
