@@ -20,9 +20,12 @@
 //! ]
 //! ```
 //!
-//! `expect` is a run of A (allowed), R (refused) and N (never), with counts and brackets:
-//! `28A 110(R 2A) R A`. `remaining` (tokens) and `retry_after` (µs) speak of the last call of the
-//! line. Times count from the case's start.
+//! `expect` is a run of A (allowed), D (delayed), R (refused) and N (never), with counts and
+//! brackets: `28A 110(R 2A) R A`. `remaining` (tokens), `retry_after` (µs, of a refused call),
+//! `delay` (µs, of a delayed one) and `reset_after` (µs until the limit is as if unused) speak of
+//! the last call of the line. With `critical = true` the calls may draw what the limit reserves, and
+//! `release = 2` gives two of the caller's permits back before the first of them, the oldest first.
+//! Times count from the case's start.
 
 mod runs;
 
@@ -37,9 +40,15 @@ pub const START: u64 = 1_700_000_000_000_000;
 const DEFAULT_KEY: &str = "key";
 
 /// The files of the corpus.
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 8] = [
     ("token_bucket.toml", include_str!("token_bucket.toml")),
     ("clock_and_change.toml", include_str!("clock_and_change.toml")),
+    ("fixed_window.toml", include_str!("fixed_window.toml")),
+    ("sliding_window.toml", include_str!("sliding_window.toml")),
+    ("sliding_log.toml", include_str!("sliding_log.toml")),
+    ("leaky_bucket.toml", include_str!("leaky_bucket.toml")),
+    ("concurrency.toml", include_str!("concurrency.toml")),
+    ("reserve.toml", include_str!("reserve.toml")),
 ];
 
 /// One case of the corpus.
@@ -74,11 +83,19 @@ struct Call {
     every: Option<[u64; 2]>,
     #[serde(default)]
     key: Option<String>,
+    #[serde(default)]
+    critical: bool,
+    #[serde(default)]
+    release: u64,
     expect: String,
     #[serde(default)]
     remaining: Option<u64>,
     #[serde(default)]
     retry_after: Option<u64>,
+    #[serde(default)]
+    delay: Option<u64>,
+    #[serde(default)]
+    reset_after: Option<u64>,
 }
 
 const fn one() -> u64 {
@@ -90,6 +107,8 @@ const fn one() -> u64 {
 pub enum Outcome {
     /// It passes.
     Allowed,
+    /// It passes after a wait in a queue.
+    Delayed,
     /// It does not pass yet.
     Refused,
     /// It can never pass.
@@ -105,12 +124,20 @@ pub struct Arrival {
     pub now: u64,
     /// The caller.
     pub key: String,
+    /// Whether it may draw what the limit reserves.
+    pub critical: bool,
+    /// How many of the caller's permits, the oldest first, are given back before it.
+    pub release: u64,
     /// What must come out.
     pub outcome: Outcome,
     /// Tokens left, where the case says so.
     pub remaining: Option<u64>,
-    /// Microseconds to wait, where the case says so.
+    /// Microseconds until it would pass, where the case says so.
     pub retry_after: Option<u64>,
+    /// Microseconds for which it is held, where the case says so.
+    pub delay: Option<u64>,
+    /// Microseconds until the limit is as if unused, where the case says so.
+    pub reset_after: Option<u64>,
 }
 
 /// What an engine answered to an arrival.
@@ -120,8 +147,24 @@ pub struct Seen {
     pub outcome: Outcome,
     /// Tokens left, if the engine says so.
     pub remaining: Option<u64>,
-    /// The wait, in the engine's unit.
+    /// The wait, in the engine's unit: until a refused request would pass, or for which a delayed
+    /// one is held.
     pub retry_after: Option<Wait>,
+}
+
+/// What an engine answered that may also tell when the limit is as if unused.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    /// The answer.
+    pub seen: Seen,
+    /// Time until the limit is as if unused, if the engine says so.
+    pub reset_after: Option<Wait>,
+}
+
+impl From<Seen> for Told {
+    fn from(seen: Seen) -> Self {
+        Self { seen, reset_after: None }
+    }
 }
 
 /// A wait in the unit in which an engine tells it.
@@ -175,6 +218,14 @@ impl Case {
         self.phase.iter().map(policy).collect()
     }
 
+    /// The algorithms of the case's phases, by their names in a policy: an engine that lacks one
+    /// leaves the case out.
+    #[must_use]
+    pub fn algorithms(&self) -> Vec<&str> {
+        let named = self.phase.iter().map(|phase| phase.limit.get("algorithm"));
+        named.map(|name| name.and_then(|name| name.as_str()).unwrap_or("token-bucket")).collect()
+    }
+
     /// Every request of the case in order.
     ///
     /// # Errors
@@ -193,16 +244,17 @@ impl Case {
     ///
     /// # Errors
     /// Whatever the engine fails with.
-    pub fn differences(
+    pub fn differences<T: Into<Told>>(
         &self,
-        mut decide: impl FnMut(&Arrival) -> Result<Seen>,
+        mut decide: impl FnMut(&Arrival) -> Result<T>,
     ) -> Result<Vec<String>> {
         let mut differences = Vec::new();
         for (number, arrival) in self.arrivals()?.iter().enumerate() {
-            let seen = decide(arrival).with_context(|| format!("{}, call {number}", self.name))?;
-            if !arrival.agrees_with(seen) {
+            let told = decide(arrival).with_context(|| format!("{}, call {number}", self.name))?;
+            let told = told.into();
+            if !arrival.agrees_with(told) {
                 differences
-                    .push(format!("{}, call {number}: {arrival:?}\n  saw {seen:?}", self.name));
+                    .push(format!("{}, call {number}: {arrival:?}\n  saw {told:?}", self.name));
             }
         }
         Ok(differences)
@@ -216,6 +268,13 @@ impl Call {
         if outcomes.len() != times {
             bail!("{} expects {} outcomes for {times} calls", self.expect, outcomes.len());
         }
+        let last = outcomes.last().context("a line without calls")?;
+        for (field, value, of) in [
+            ("retry_after", self.retry_after, Outcome::Refused),
+            ("delay", self.delay, Outcome::Delayed),
+        ] {
+            ensure!(value.is_none() || *last == of, "{field} where the last call is {last:?}");
+        }
         let [step, parts] = self.every.unwrap_or([0, 1]);
         let arrival = |(k, outcome): (u64, Outcome)| {
             let offset = k.checked_mul(step).and_then(|micros| micros.checked_div(parts));
@@ -225,9 +284,13 @@ impl Call {
                 phase,
                 now: now.context("a time is out of range")?,
                 key: self.key.clone().unwrap_or_else(|| DEFAULT_KEY.into()),
+                critical: self.critical,
+                release: if k == self.first { self.release } else { 0 },
                 outcome,
                 remaining: self.remaining.filter(|_| last),
                 retry_after: self.retry_after.filter(|_| last),
+                delay: self.delay.filter(|_| last),
+                reset_after: self.reset_after.filter(|_| last),
             })
         };
         (self.first..).zip(outcomes).map(arrival).collect()
@@ -235,20 +298,30 @@ impl Call {
 }
 
 impl Arrival {
-    fn agrees_with(&self, seen: Seen) -> bool {
+    fn agrees_with(&self, Told { seen, reset_after }: Told) -> bool {
         let remaining = match (self.remaining, seen.remaining) {
             (Some(expected), Some(seen)) => expected == seen,
             _ => true,
         };
-        let retry_after = match (self.retry_after, seen.retry_after) {
-            (Some(expected), Some(Wait::Micros(micros))) => expected == micros,
-            (Some(expected), Some(Wait::Seconds(seconds))) => {
-                expected.div_ceil(1_000_000) == seconds
-            }
+        let wait = match (self.retry_after.or(self.delay), seen.retry_after) {
+            (Some(expected), Some(wait)) => wait.is(expected),
             (Some(_), None) => false,
             (None, _) => true,
         };
-        self.outcome == seen.outcome && remaining && retry_after
+        let reset = match (self.reset_after, reset_after) {
+            (Some(expected), Some(reset)) => reset.is(expected),
+            _ => true,
+        };
+        self.outcome == seen.outcome && remaining && wait && reset
+    }
+}
+
+impl Wait {
+    fn is(self, expected: u64) -> bool {
+        match self {
+            Self::Micros(micros) => micros == expected,
+            Self::Seconds(seconds) => seconds == expected.div_ceil(1_000_000),
+        }
     }
 }
 
@@ -265,13 +338,21 @@ mod tests {
 
     #[test]
     fn the_corpus_loads() {
-        assert!(corpus().unwrap().len() >= 20);
+        assert!(corpus().unwrap().len() >= 200);
     }
 
     #[test]
     fn an_unknown_field_is_refused() {
         let error = case(r#"{ at = 0, expcet = "A", expect = "A" }"#).unwrap_err();
         assert!(format!("{error:#}").contains("expcet"), "{error:#}");
+    }
+
+    #[test]
+    fn a_wait_of_another_outcome_is_refused() {
+        let error = case(r#"{ at = 0, expect = "R", delay = 3 }"#).unwrap_err();
+        assert!(format!("{error:#}").contains("delay where the last call is Refused"), "{error:#}");
+        assert!(case(r#"{ at = 0, expect = "A", retry_after = 3 }"#).is_err());
+        assert!(case(r#"{ at = 0, times = 0, expect = "" }"#).is_err());
     }
 
     #[test]
@@ -290,15 +371,33 @@ mod tests {
     }
 
     #[test]
+    fn permits_are_given_back_before_the_first_call_of_a_line() {
+        let cases = case(r#"{ at = 0, times = 2, release = 1, critical = true, expect = "2A" }"#);
+        let arrivals = cases.unwrap()[0].arrivals().unwrap();
+        let told: Vec<_> = arrivals.iter().map(|a| (a.release, a.critical)).collect();
+        assert_eq!(told, [(1, true), (0, true)]);
+    }
+
+    #[test]
     fn a_difference_is_reported() {
-        let cases = case(r#"{ at = 0, expect = "A", remaining = 3 }"#).unwrap();
-        let seen = |outcome, remaining| Seen { outcome, remaining, retry_after: None };
-        for (seen, count) in [
-            (seen(Outcome::Allowed, Some(3)), 0),
-            (seen(Outcome::Allowed, Some(2)), 1),
-            (seen(Outcome::Refused, Some(3)), 1),
+        let cases = case(r#"{ at = 0, expect = "D", remaining = 3, delay = 5, reset_after = 9 }"#);
+        let case = &cases.unwrap()[0];
+        let seen = |outcome, remaining, wait| {
+            let seen = Seen { outcome, remaining, retry_after: Some(Wait::Micros(wait)) };
+            Told { seen, reset_after: Some(Wait::Seconds(1)) }
+        };
+        let right = seen(Outcome::Delayed, Some(3), 5);
+        let late = Told { reset_after: Some(Wait::Micros(10)), ..right };
+        for (told, count) in [
+            (right, 0),
+            (right.seen.into(), 0),
+            (late, 1),
+            (seen(Outcome::Delayed, None, 5), 0),
+            (seen(Outcome::Delayed, Some(2), 5), 1),
+            (seen(Outcome::Delayed, Some(3), 6), 1),
+            (seen(Outcome::Allowed, Some(3), 5), 1),
         ] {
-            assert_eq!(cases[0].differences(|_| Ok(seen)).unwrap().len(), count);
+            assert_eq!(case.differences(|_| Ok(told)).unwrap().len(), count, "{told:?}");
         }
     }
 }

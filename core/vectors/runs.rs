@@ -35,6 +35,7 @@ fn sequence(rest: &mut &str) -> Result<Vec<Outcome>> {
 fn item(symbol: char, rest: &mut &str) -> Result<Vec<Outcome>> {
     Ok(match symbol {
         'A' => vec![Outcome::Allowed],
+        'D' => vec![Outcome::Delayed],
         'R' => vec![Outcome::Refused],
         'N' => vec![Outcome::Never],
         '(' => {
@@ -42,7 +43,7 @@ fn item(symbol: char, rest: &mut &str) -> Result<Vec<Outcome>> {
             *rest = rest.strip_prefix(')').context("a bracket is not closed")?;
             group
         }
-        other => bail!("{other:?} is none of A, R, N and brackets"),
+        other => bail!("{other:?} is none of A, D, R, N and brackets"),
     })
 }
 
@@ -53,8 +54,8 @@ mod tests {
     #[test]
     fn runs_and_brackets_multiply() {
         assert_eq!(
-            parse("2A R 2(N A)").unwrap(),
-            [Allowed, Allowed, Refused, Never, Allowed, Never, Allowed]
+            parse("2A R 2(N A) D").unwrap(),
+            [Allowed, Allowed, Refused, Never, Allowed, Never, Allowed, Delayed]
         );
         assert_eq!(parse("28A 110(R 2A) R A").unwrap().len(), 360);
     }

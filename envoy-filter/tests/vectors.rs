@@ -7,12 +7,17 @@ use weir_core::{response::Answer, units::Instant};
 use weir_filter::host::fake::FakeHost;
 use weir_vectors::{Case, Outcome, Seen, Wait};
 
+/// Algorithms that the filter refuses by name.
+const NOT_HERE: [&str; 2] = ["leaky-bucket", "concurrency"];
+
 fn differences(case: &Case) -> anyhow::Result<Vec<String>> {
     let host = FakeHost::default();
     let plugins: Vec<_> = case.policies().iter().map(|text| configured(&host, text)).collect();
     case.differences(|arrival| {
         host.set_now(Instant::from_micros(arrival.now));
-        let facts: [(&str, &[u8]); 1] = [("x-api-key", arrival.key.as_bytes())];
+        let priority: &[u8] = if arrival.critical { b"critical" } else { b"" };
+        let facts: [(&str, &[u8]); 2] =
+            [("x-api-key", arrival.key.as_bytes()), ("x-priority", priority)];
         Ok(seen(&send(&plugins[arrival.phase], &host, &Request(&facts))))
     })
 }
@@ -35,7 +40,9 @@ fn seen(answer: &Answer) -> Seen {
 
 #[test]
 fn the_filter_decides_as_the_corpus_says() {
-    let cases = weir_vectors::corpus().unwrap();
+    let mut cases = weir_vectors::corpus().unwrap();
+    cases.retain(|case| !case.algorithms().iter().any(|name| NOT_HERE.contains(name)));
+    assert!(cases.len() >= 190);
     let differences: Vec<_> = cases.iter().flat_map(|case| differences(case).unwrap()).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

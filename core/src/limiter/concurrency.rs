@@ -35,12 +35,14 @@ pub struct Permit {
 }
 
 impl PermitState {
-    /// Held permits, in any order. `None` if there are more than [`bounds::ENTRIES`] allows.
+    /// Held permits, in any order; permits of nothing are left out. `None` if they are more in sum
+    /// than [`bounds::ENTRIES`] allows.
     #[must_use]
     pub fn from_permits(mut permits: Vec<Permit>) -> Option<Self> {
+        permits.retain(|permit| permit.cost > 0);
         permits.sort_by_key(|permit| (permit.until, permit.id));
-        let count = u64::try_from(permits.len()).unwrap_or(u64::MAX);
-        bounds::ENTRIES.contains(count).then_some(Self { permits })
+        let state = Self { permits };
+        bounds::ENTRIES.contains(state.held()).then_some(state)
     }
 
     /// The permits, the first to expire first.

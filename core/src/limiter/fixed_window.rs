@@ -34,6 +34,13 @@ impl FixedWindow {
         Ok(Self { window: Window { tick: Tick::MICROSECOND, length }, limit: rate.count() })
     }
 
+    /// The window at `now`. The one before it says nothing here.
+    fn at(&self, state: WindowState, now: Instant) -> Current {
+        let mut current = self.window.at(WindowState { previous: 0, ..state }, now);
+        current.state.previous = 0;
+        current.within(self.limit)
+    }
+
     fn decision(&self, outcome: Outcome, current: &Current, now: Instant) -> Decision {
         let taken = current.state.current;
         let reset_after =
@@ -51,9 +58,7 @@ impl Algorithm for FixedWindow {
     type State = WindowState;
 
     fn step(&self, state: &WindowState, now: Instant, ask: Ask) -> Step<WindowState> {
-        let mut current = self.window.at(*state, self.limit, now);
-        // The window before says nothing here; kept, it would only keep the entry alive.
-        current.state.previous = 0;
+        let mut current = self.at(*state, now);
         let kept = current.repaired.then_some(current.state);
         let refused =
             |outcome| Step { decision: self.decision(outcome, &current, now), state: kept };
@@ -72,8 +77,12 @@ impl Algorithm for FixedWindow {
     }
 
     fn idle_after(&self, state: &WindowState, now: Instant) -> Micros {
-        let current = self.window.at(*state, self.limit, now);
-        self.decision(Outcome::Allowed, &current, now).reset_after
+        let known = self.window.at(WindowState { previous: 0, ..*state }, now);
+        // A window on the multiples of its length is over when it ends; of another, the one that
+        // follows is known for as long again.
+        let follows = u64::from(!self.window.is_aligned(&known));
+        let windows = follows.saturating_add(u64::from(known.state.current > 0));
+        self.window.until(&known, self.length().saturating_mul(windows), now)
     }
 
     fn refund(
@@ -83,10 +92,10 @@ impl Algorithm for FixedWindow {
         now: Instant,
         ask: Ask,
     ) -> Option<WindowState> {
-        let current = self.window.at(*state, self.limit, now);
+        let current = self.at(*state, now);
         // A charge of an earlier window has been given back with that window.
         let same = charged.as_micros() >= current.state.start && charged <= now;
         let left = current.state.current.checked_sub(ask.cost.get()).filter(|_| same)?;
-        Some(WindowState { previous: 0, current: left, ..current.state })
+        Some(WindowState { current: left, ..current.state })
     }
 }

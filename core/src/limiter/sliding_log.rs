@@ -36,7 +36,7 @@ pub struct Charge {
 
 impl LogState {
     /// A log from its charges, in any order and with times that repeat; charges of nothing are
-    /// left out. `None` if there are more than [`bounds::ENTRIES`] allows.
+    /// left out. `None` if they are more in sum than [`bounds::ENTRIES`] allows.
     #[must_use]
     pub fn from_charges(mut charges: Vec<Charge>) -> Option<Self> {
         charges.retain(|charge| charge.cost > 0);
@@ -48,8 +48,8 @@ impl LogState {
             }
             same
         });
-        let count = u64::try_from(charges.len()).unwrap_or(u64::MAX);
-        bounds::ENTRIES.contains(count).then_some(Self { charges })
+        let log = Self { charges };
+        bounds::ENTRIES.contains(log.total()).then_some(log)
     }
 
     /// The charges, the oldest first.
@@ -79,7 +79,8 @@ impl SlidingLog {
     /// The charges that count at `now`, and whether one had to be repaired: one from the future
     /// counts as made now, since no time has passed.
     fn at(&self, state: &LogState, now: Instant) -> (LogState, bool) {
-        let counts = |charge: &&Charge| charge.at.saturating_add(self.window) > now;
+        // By its age, so that a clock at the end of its range stands still and frees nobody.
+        let counts = |charge: &&Charge| now.saturating_since(charge.at) < self.window;
         let ahead = state.charges.last().is_some_and(|charge| charge.at > now);
         let charges = state.charges.iter().filter(counts);
         let charges = charges.map(|charge| Charge { at: charge.at.min(now), ..*charge }).collect();
@@ -97,7 +98,8 @@ impl SlidingLog {
     }
 
     fn leaves_after(&self, charge: &Charge, now: Instant) -> Micros {
-        charge.at.saturating_add(self.window).saturating_since(now)
+        let age = now.saturating_since(charge.at);
+        Micros::new(self.window.get().saturating_sub(age.get()))
     }
 
     /// Time until the oldest charges have left that are in the way of `excess` tokens.

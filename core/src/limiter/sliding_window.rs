@@ -101,7 +101,7 @@ impl Algorithm for SlidingWindow {
     type State = WindowState;
 
     fn step(&self, state: &WindowState, now: Instant, ask: Ask) -> Step<WindowState> {
-        let mut current = self.window.at(*state, self.limit, now);
+        let mut current = self.window.at(*state, now).within(self.limit);
         let kept = current.repaired.then_some(current.state);
         let refused =
             |outcome| Step { decision: self.decision(outcome, &current, now), state: kept };
@@ -122,7 +122,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn idle_after(&self, state: &WindowState, now: Instant) -> Micros {
-        self.reset_after(&self.window.at(*state, self.limit, now), now)
+        self.reset_after(&self.window.at(*state, now).within(self.limit), now)
     }
 
     fn refund(
@@ -132,7 +132,7 @@ impl Algorithm for SlidingWindow {
         now: Instant,
         ask: Ask,
     ) -> Option<WindowState> {
-        let current = self.window.at(*state, self.limit, now);
+        let current = self.window.at(*state, now).within(self.limit);
         let WindowState { start, previous, current: taken } = current.state;
         let before = start.saturating_sub(self.window.tick.micros(self.length()));
         let charged = charged.as_micros();

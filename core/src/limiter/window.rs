@@ -1,10 +1,11 @@
 //! The window that the counters of fixed and sliding windows share.
 //!
 //! A window of a key never seen begins at a multiple of its length since the epoch, as a clock on
-//! the wall suggests; the ones after it follow without a gap. When the clock steps back before the
-//! window's start, no time has passed: the window begins anew at `now` and keeps its counts, so
-//! nobody gets more, and nobody waits for longer than a window that has just begun makes them. A
-//! count above the limit, which a higher limit has left behind, counts as the limit.
+//! the wall suggests; the ones after it follow without a gap until two in a row have taken nothing.
+//! When the clock steps back before the window's start, no time has passed: the window begins anew
+//! at `now` and keeps its counts, so nobody gets more, and nobody waits for longer than a window
+//! that has just begun makes them. A count above the limit, which a higher limit has left behind,
+//! counts as the limit.
 
 use super::tick::Tick;
 use crate::{
@@ -75,26 +76,13 @@ pub(super) struct Current {
 }
 
 impl Window {
-    /// The window at `now` under a limit.
-    pub(super) fn at(self, state: WindowState, limit: u64, now: Instant) -> Current {
-        let above = state.previous > limit || state.current > limit;
-        let state = WindowState {
-            previous: state.previous.min(limit),
-            current: state.current.min(limit),
-            ..state
-        };
-        let mut current = self.rolled(state, now);
-        current.repaired |= above;
-        current
-    }
-
     /// The window that follows at `now` from the one stored.
-    fn rolled(self, state: WindowState, now: Instant) -> Current {
+    pub(super) fn at(self, state: WindowState, now: Instant) -> Current {
         let now_tick = self.tick.containing(now);
         let start = self.tick.containing(Instant::from_micros(state.start));
+        let fresh = || self.current(WindowState::NONE, now_tick, now_tick % self.length, false);
         if state.is_empty() {
-            let elapsed = now_tick % self.length;
-            return self.current(WindowState::NONE, now_tick, elapsed, false);
+            return fresh();
         }
         let Some(elapsed) = now_tick.checked_sub(start) else {
             return self.current(state, now_tick, 0, true);
@@ -104,6 +92,11 @@ impl Window {
             1 => WindowState { previous: state.current, current: 0, ..state },
             _ => WindowState::NONE,
         };
+        // A window that a clock put off the multiples of its length goes on only while something
+        // is known of it, as an entry that was dropped as idle cannot go on.
+        if counts.is_empty() {
+            return fresh();
+        }
         self.current(counts, now_tick, elapsed % self.length, false)
     }
 
@@ -112,9 +105,25 @@ impl Window {
         Current { state: WindowState { start, ..counts }, now_tick, elapsed, repaired }
     }
 
+    /// Whether the current window begins at a multiple of its length, as that of a key never seen.
+    pub(super) fn is_aligned(self, current: &Current) -> bool {
+        current.now_tick.saturating_sub(current.elapsed).is_multiple_of(self.length.get())
+    }
+
     /// Time from `now` to a number of ticks after the current window began.
     pub(super) fn until(self, current: &Current, elapsed: u64, now: Instant) -> Micros {
         let start = current.now_tick.saturating_sub(current.elapsed);
         self.tick.until(start.saturating_add(elapsed), now)
+    }
+}
+
+impl Current {
+    /// These counts under a limit.
+    pub(super) fn within(mut self, limit: u64) -> Self {
+        let WindowState { previous, current, .. } = self.state;
+        self.repaired |= previous > limit || current > limit;
+        self.state.previous = previous.min(limit);
+        self.state.current = current.min(limit);
+        self
     }
 }

@@ -1,43 +1,117 @@
 //! The corpus of decisions, run by the core: natively, and in the page's tests in a browser.
 
-use std::collections::BTreeMap;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, VecDeque},
+    net::IpAddr,
+};
 use weir_core::{
     config,
     decision::{Decision, Outcome},
+    key::{Facts, fields::FieldValue},
     limiter::{Ask, State},
-    policy::RequestCost,
-    units::Instant,
+    policy::{Limit, Policy},
+    units::{Instant, Micros},
 };
-use weir_vectors::{Case, Outcome as Expected, Seen, Wait};
+use weir_vectors::{Arrival, Case, Outcome as Expected, Seen, Told, Wait};
 
-/// Runs a case against buckets that live in a map, and lists what differs.
+/// What is kept of one caller.
+#[derive(Default)]
+struct Caller {
+    state: State,
+    /// Permits that it holds, the oldest first.
+    permits: VecDeque<u64>,
+}
+
+/// An arrival as the facts of a request.
+struct Request<'a>(&'a Arrival);
+
+impl Facts for Request<'_> {
+    fn header(&self, name: &str) -> FieldValue<'_> {
+        match name {
+            "x-api-key" => FieldValue::One(self.0.key.as_bytes()),
+            "x-priority" if self.0.critical => FieldValue::One(b"critical"),
+            _ => FieldValue::Missing,
+        }
+    }
+
+    fn method(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn path(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn host(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn client_ip(&self) -> Option<IpAddr> {
+        None
+    }
+
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+
+    fn metadata(&self, _: &str, _: &str) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}
+
+/// Runs a case against states that live in a map, and lists what differs.
 pub(crate) fn differences(case: &Case) -> anyhow::Result<Vec<String>> {
-    let policies: Vec<_> = case
+    let policies: Vec<Policy> = case
         .policies()
         .iter()
         .map(|text| config::parse(text.as_bytes()))
         .collect::<Result<_, _>>()?;
-    let mut buckets = BTreeMap::<String, State>::new();
+    let mut callers = BTreeMap::<String, Caller>::new();
+    let mut id = 0;
     case.differences(|arrival| {
-        let limit = &policies[arrival.phase].limits[0];
-        let state = buckets.get(&arrival.key).cloned().unwrap_or_default();
-        let limiter = limit.tiers.default.limiter(0);
-        let RequestCost::Fixed(cost) = limit.cost else { anyhow::bail!("a fixed cost") };
-        let step = limiter.step(&state, Instant::from_micros(arrival.now), Ask::of(cost));
-        if let Some(state) = step.state {
-            buckets.insert(arrival.key.clone(), state);
-        }
-        Ok(seen(&step.decision))
+        id += 1;
+        let caller = callers.entry(arrival.key.clone()).or_default();
+        caller.release(arrival.release);
+        Ok(caller.ask(&policies[arrival.phase].limits[0], arrival, id))
     })
 }
 
-fn seen(decision: &Decision) -> Seen {
-    let (outcome, retry_after) = match decision.outcome {
-        Outcome::Allowed | Outcome::Delayed { .. } => (Expected::Allowed, None),
-        Outcome::Refused { retry_after } => {
-            (Expected::Refused, Some(Wait::Micros(retry_after.get())))
+impl Caller {
+    fn release(&mut self, permits: u64) {
+        for _ in 0..permits {
+            let Some(id) = self.permits.pop_front() else { return };
+            if let State::Permits(held) = &self.state
+                && let Some(left) = held.release(id)
+            {
+                self.state = State::Permits(left);
+            }
         }
+    }
+
+    fn ask(&mut self, limit: &Limit, arrival: &Arrival, id: u64) -> Told {
+        let facts = Request(arrival);
+        let tier = &limit.tiers.default;
+        let ask = Ask { cost: limit.cost.of(&facts), floor: limit.floor(tier, 0, &facts), id };
+        let step = tier.limiter(0).step(&self.state, Instant::from_micros(arrival.now), ask);
+        if let Some(state) = step.state {
+            self.state = state;
+        }
+        if step.decision.is_allowed() {
+            self.permits.push_back(id);
+        }
+        told(&step.decision)
+    }
+}
+
+fn told(decision: &Decision) -> Told {
+    let micros = |span: Micros| Some(Wait::Micros(span.get()));
+    let (outcome, retry_after) = match decision.outcome {
+        Outcome::Allowed => (Expected::Allowed, None),
+        Outcome::Delayed { delay } => (Expected::Delayed, micros(delay)),
+        Outcome::Refused { retry_after } => (Expected::Refused, micros(retry_after)),
         Outcome::Never(_) => (Expected::Never, None),
     };
-    Seen { outcome, remaining: Some(decision.remaining), retry_after }
+    let seen = Seen { outcome, remaining: Some(decision.remaining), retry_after };
+    Told { seen, reset_after: micros(decision.reset_after) }
 }
