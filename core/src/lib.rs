@@ -11,7 +11,9 @@
 //! - [`units`], [`bounds`], [`decision`]: quantities, their ranges, and what a limit says.
 //! - [`limiter`]: pure steps from (state, now, cost) to (decision, new state).
 //! - [`key`], [`store`]: who shares a bucket, and how its state is kept.
-//! - [`policy`], [`response`]: what the operator wants, and what the client is told.
+//! - [`script`]: the same steps as Redis scripts.
+//! - [`policy`], [`combine`], [`response`]: what the operator wants, what several limits say
+//!   together, and what the client is told.
 //! - [`config`]: the text of a policy; all that is wrong with it at once.
 
 #![no_std]
@@ -41,6 +43,8 @@ pub mod limiter;
 pub mod key;
 
 pub mod store;
+
+pub mod script;
 
 pub mod policy;
 

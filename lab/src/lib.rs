@@ -15,5 +15,6 @@ pub mod http;
 pub mod limit;
 pub mod load;
 pub mod processes;
+pub mod redis;
 pub mod serve;
 pub mod terminal;

@@ -82,6 +82,18 @@ impl Concurrency {
         }
     }
 
+    /// Permits in all.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// How long a permit lasts if nobody gives it back.
+    #[must_use]
+    pub const fn lease(&self) -> Micros {
+        self.lease
+    }
+
     /// The permits that are held at `now`, and whether one had to be repaired: none lasts for
     /// longer than a lease from now.
     fn at(&self, state: &PermitState, now: Instant) -> (PermitState, bool) {

@@ -46,15 +46,15 @@ impl DebtState {
 
 /// How fast a debt drains, and how much of it there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Drain {
+pub(crate) struct Drain {
     /// Length of the tick that T is counted in.
-    pub(super) tick: Tick,
+    pub(crate) tick: Tick,
     /// w: units that make one token.
-    pub(super) token: NonZeroU64,
+    pub(crate) token: NonZeroU64,
     /// l: units that one tick drains.
-    pub(super) refill: NonZeroU64,
+    pub(crate) refill: NonZeroU64,
     /// The most that may be owed, in units.
-    pub(super) capacity: u64,
+    pub(crate) capacity: u64,
 }
 
 /// What is owed at a tick.
@@ -147,7 +147,7 @@ impl Drain {
 
     /// Units of so many tokens, saturating.
     #[inline]
-    pub(super) fn units(&self, tokens: u64) -> u64 {
+    pub(crate) fn units(&self, tokens: u64) -> u64 {
         tokens.saturating_mul(self.token.get())
     }
 

@@ -34,6 +34,18 @@ impl FixedWindow {
         Ok(Self { window: Window { tick: Tick::MICROSECOND, length }, limit: rate.count() })
     }
 
+    /// The most that passes in a window, in tokens.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The length of a window.
+    #[must_use]
+    pub const fn window(&self) -> Micros {
+        Micros::new(self.length())
+    }
+
     /// The window at `now`. The one before it says nothing here.
     fn at(&self, state: WindowState, now: Instant) -> Current {
         let mut current = self.window.at(WindowState { previous: 0, ..state }, now);

@@ -56,6 +56,11 @@ impl LeakyBucket {
         self.drain.capacity / self.drain.token
     }
 
+    /// What the debt of this queue drains by.
+    pub(crate) const fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
     fn decision(&self, outcome: Outcome, debt: u64, now: Instant) -> Decision {
         Decision {
             outcome,

@@ -76,6 +76,18 @@ impl SlidingLog {
         }
     }
 
+    /// The most that passes in a window, in tokens.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// How long a charge counts.
+    #[must_use]
+    pub const fn window(&self) -> Micros {
+        self.window
+    }
+
     /// The charges that count at `now`, and whether one had to be repaired: one from the future
     /// counts as made now, since no time has passed.
     fn at(&self, state: &LogState, now: Instant) -> (LogState, bool) {

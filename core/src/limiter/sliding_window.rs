@@ -53,7 +53,15 @@ impl SlidingWindow {
         self.window.tick
     }
 
-    const fn length(&self) -> u64 {
+    /// The most that passes in a window, in tokens.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The length of a window in ticks.
+    #[must_use]
+    pub const fn length(&self) -> u64 {
         self.window.length.get()
     }
 

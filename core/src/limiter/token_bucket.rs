@@ -94,6 +94,11 @@ impl TokenBucket {
         self.drain.capacity.saturating_sub(debt.units)
     }
 
+    /// What the debt of this bucket drains by.
+    pub(crate) const fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
     #[inline]
     fn decision(&self, outcome: Outcome, debt: u64, now: Instant) -> Decision {
         Decision {

@@ -194,13 +194,17 @@ impl RequestCost {
 }
 
 impl Limit {
+    /// Tokens of one shard of a tier that are reserved.
+    #[must_use]
+    pub fn reserved(&self, tier: &Tier, shard: usize) -> u64 {
+        let share = self.reserve.as_ref().map_or(0, |reserve| reserve.share);
+        tier.capacity(shard).saturating_mul(share).div_ceil(100)
+    }
+
     /// Tokens that a request must leave in one shard of a tier.
     pub fn floor(&self, tier: &Tier, shard: usize, facts: &impl Facts) -> u64 {
         match &self.reserve {
-            Some(reserve) if !reserve.critical.applies(facts) => {
-                let capacity = tier.capacity(shard);
-                capacity.saturating_mul(reserve.share).div_ceil(100)
-            }
+            Some(reserve) if !reserve.critical.applies(facts) => self.reserved(tier, shard),
             _ => 0,
         }
     }

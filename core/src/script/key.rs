@@ -1,0 +1,55 @@
+//! The names of buckets in Redis.
+
+use crate::key::hash::Digest;
+
+/// The name of a bucket in Redis: `weir{place}bucket`.
+///
+/// `place`, in braces, is the hash tag that chooses the slot of a cluster: 64 bits of a digest that
+/// all limits with the same key parts share, so that one script may touch them all. `bucket` is 64
+/// bits of the digest of the bucket itself. So two callers have 128 bits to differ in, and two
+/// limits of one caller 64. Each part is unpadded base64 in the alphabet that is safe in URLs (RFC
+/// 4648, section 5), 11 characters. The 28 of the whole are the most that Redis keeps in 32 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key([u8; 28]);
+
+impl Key {
+    /// The key of a bucket. `place` is a digest of the same namespace and key parts without the
+    /// limit: with an empty name in its stead, which no limit has.
+    #[must_use]
+    pub fn new(place: Digest, bucket: Digest) -> Self {
+        let text = b"weir{".iter().copied().chain(base64(place.low_bits()));
+        let text = text.chain([b'}']).chain(base64(bucket.low_bits()));
+        let mut key = [0; 28];
+        for (to, from) in key.iter_mut().zip(text) {
+            *to = from;
+        }
+        Self(key)
+    }
+
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// What is in braces.
+    pub(super) fn tag(&self) -> Option<&str> {
+        self.as_str().get(5..16)
+    }
+}
+
+impl core::fmt::Debug for Key {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Eleven characters of six bits each, the highest first, and two bits of filling.
+fn base64(bits: u64) -> impl Iterator<Item = u8> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let bits = u128::from(bits) << 2;
+    (0..11_u32).rev().map(move |place| {
+        let six = usize::try_from(bits >> place.saturating_mul(6) & 0x3f).unwrap_or(0);
+        ALPHABET.get(six).copied().unwrap_or(b'_')
+    })
+}
