@@ -235,7 +235,9 @@ proptest! {
             };
             let remaining = i64::try_from(decision.remaining).unwrap();
             let reply = [outcome, remaining, wait, micros(decision.reset_after)];
-            prop_assert_eq!(reply::decision(limiter, reply), Some(decision));
+            let asked = [asked(limiter, key(1, 1), ask)];
+            let read = Call::new(&asked).unwrap().decisions(&reply);
+            prop_assert_eq!(read, Ok(vec![decision]));
         }
     }
 }

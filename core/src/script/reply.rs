@@ -66,7 +66,7 @@ impl Call<'_> {
 }
 
 /// The decision of one limit; `None` for integers that its script cannot reply.
-pub(super) fn decision(limiter: &Limiter, numbers: [i64; NUMBERS_PER_LIMIT]) -> Option<Decision> {
+fn decision(limiter: &Limiter, numbers: [i64; NUMBERS_PER_LIMIT]) -> Option<Decision> {
     let [outcome, remaining, wait, reset] = numbers;
     // Every decision of a limiter names the same limit.
     let limit = limiter.peek(&State::None, Instant::EPOCH).limit;
