@@ -19,7 +19,7 @@ use weir_core::{
         window::WindowState,
     },
     store::codec,
-    units::{Cost, Instant, Micros},
+    units::{Cost, Instant, Micros, Rate},
 };
 
 /// A step yields a decision that makes sense, and a state that can be stored.
@@ -251,5 +251,41 @@ fn a_log_and_permits_hold_what_a_step_writes() {
     ] {
         assert_eq!(permits(cost, times), kept, "{cost} {times}");
         assert_eq!(charges(cost, times), kept, "{cost} {times}");
+    }
+}
+
+/// What a sliding window has left of the window before says nothing to a fixed one, not even where
+/// the windows begin.
+#[test]
+fn a_fixed_window_knows_only_its_own_count() {
+    let rate = Rate::new(5, Micros::SECOND).unwrap();
+    let window = Limit::FixedWindow { rate }.limiter().unwrap();
+    let at = |micros| Instant::from_micros(START + micros);
+    let state = |previous, current| {
+        State::Window(WindowState::from_parts(START + 300_000, previous, current).unwrap())
+    };
+    let step = |state| window.step(&state, at(500_000), Ask::ONE);
+    assert_eq!(step(state(4, 0)), step(State::None));
+    assert_eq!(step(state(9, 2)), step(state(0, 2)));
+    assert_eq!(step(state(0, 2)).decision.reset_after, Micros::new(800_000));
+    assert_eq!(window.idle_after(&state(4, 0), at(500_000)), Micros::ZERO);
+    assert_eq!(window.idle_after(&state(0, 2), at(500_000)), Micros::new(1_800_000));
+    assert_eq!(window.idle_after(&state(0, 2), at(1_400_000)), Micros::new(900_000));
+}
+
+/// 7 per 366 days with a burst of 285 count in ticks of 10 us and of 7 units each: an instant
+/// between two ticks, which a limit of finer ticks has left, is rounded up to the later one.
+#[test]
+fn a_debt_of_finer_ticks_is_rounded_up() {
+    let rate = Rate::new(7, Micros::new(31_622_400_000_000)).unwrap();
+    let bucket = Limit::TokenBucket { rate, burst: 285 }.limiter().unwrap();
+    let reset_after = |until: u64, left| {
+        let state = State::Debt(DebtState::from_parts(START + until, left).unwrap());
+        bucket.peek(&state, Instant::from_micros(START)).reset_after.get()
+    };
+    for (until, left, reset) in
+        [(13, 0, 20), (13, 3, 20), (13, 7, 20), (20, 0, 20), (20, 3, 30), (20, 6, 30), (20, 7, 30)]
+    {
+        assert_eq!(reset_after(until, left), reset, "{until} {left}");
     }
 }

@@ -1,0 +1,8 @@
+//! Any bytes as a policy.
+
+#![no_main]
+
+#[path = "../bodies.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::config(bytes));

@@ -1,0 +1,8 @@
+//! Any bytes as a limit, calls and a stored state.
+
+#![no_main]
+
+#[path = "../bodies.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::state(bytes));
