@@ -6,9 +6,10 @@
 //! D = max(0, (T − now) · l + r), and a debt of D is kept as T, r = `now` + D / l, with remainder.
 //! Nothing is rounded, so nothing drifts.
 
-use super::tick::Tick;
+use super::{Ask, Step, tick::Tick};
 use crate::{
     bounds,
+    decision::{Decision, Never, Outcome},
     units::{Instant, Micros, Rate},
 };
 use core::num::NonZeroU64;
@@ -151,18 +152,64 @@ impl Drain {
         tokens.saturating_mul(self.token.get())
     }
 
-    /// The state after a charge of `units` at `charged` is undone at `now`, less what has drained
-    /// of it since; see [`super::Algorithm::refund`].
-    pub(super) fn undo(
+    /// Decides a request: `limit` is the capacity in tokens, and `passes` says how one passes that
+    /// finds so many units owed before it.
+    #[inline]
+    pub(super) fn step(
+        &self,
+        limit: u64,
+        state: DebtState,
+        now: Instant,
+        ask: Ask,
+        passes: impl FnOnce(u64) -> Outcome,
+    ) -> Step<DebtState> {
+        let now_tick = self.tick.containing(now);
+        let Debt { units: owed, repaired } = self.debt(state, now_tick);
+        let kept = repaired.then(|| self.owing(owed, now_tick));
+        let decision = |outcome, owed| Decision {
+            outcome,
+            limit,
+            remaining: self.capacity.saturating_sub(owed) / self.token,
+            reset_after: self.time_for(owed, now),
+        };
+        let price = self.units(ask.cost.get());
+        let usable = self.capacity.saturating_sub(self.units(ask.floor));
+        if price > usable {
+            let never = Outcome::Never(Never::CostAboveCapacity);
+            return Step { decision: decision(never, owed), state: kept };
+        }
+        if price == 0 {
+            return Step { decision: decision(Outcome::Allowed, owed), state: kept };
+        }
+        // Both at most the capacity, which is below 2^53.
+        let charged = owed.saturating_add(price);
+        if charged > usable {
+            let retry_after = self.time_for(charged.saturating_sub(usable), now);
+            let refused = Outcome::Refused { retry_after };
+            return Step { decision: decision(refused, owed), state: kept };
+        }
+        let decision = decision(passes(owed), charged);
+        Step { decision, state: Some(self.owing(charged, now_tick)) }
+    }
+
+    /// Time from `now` until nothing is owed.
+    pub(super) fn idle_after(&self, state: DebtState, now: Instant) -> Micros {
+        self.time_for(self.debt(state, self.tick.containing(now)).units, now)
+    }
+
+    /// The state after a request charged at `charged` is undone at `now`, less what has drained of
+    /// it since; see [`super::Algorithm::refund`].
+    pub(super) fn refund(
         &self,
         state: DebtState,
-        units: u64,
         charged: Instant,
         now: Instant,
+        ask: Ask,
     ) -> Option<DebtState> {
         let now_tick = self.tick.containing(now);
         let ticks = now_tick.saturating_sub(self.tick.containing(charged));
-        let left = units.saturating_sub(ticks.saturating_mul(self.refill.get()));
+        let drained = ticks.saturating_mul(self.refill.get());
+        let left = self.units(ask.cost.get()).saturating_sub(drained);
         let owed = self.debt(state, now_tick).units;
         (left > 0 && owed > 0).then(|| self.owing(owed.saturating_sub(left), now_tick))
     }

@@ -8,12 +8,12 @@
 
 use super::{
     Algorithm, Ask, Step, Unfit,
-    debt::{Debt, DebtState, Drain},
+    debt::{DebtState, Drain},
     tick::Tick,
 };
 use crate::{
     bounds,
-    decision::{Decision, Never, Outcome},
+    decision::Outcome,
     units::{Instant, Micros, Rate},
 };
 
@@ -61,15 +61,7 @@ impl LeakyBucket {
         &self.drain
     }
 
-    fn decision(&self, outcome: Outcome, debt: u64, now: Instant) -> Decision {
-        Decision {
-            outcome,
-            limit: self.places(),
-            remaining: self.drain.capacity.saturating_sub(debt) / self.drain.token,
-            reset_after: self.drain.time_for(debt, now),
-        }
-    }
-
+    /// A request that finds so many units queued waits until they have drained.
     fn passes(&self, ahead: u64, now: Instant) -> Outcome {
         match self.drain.time_for(ahead, now) {
             Micros::ZERO => Outcome::Allowed,
@@ -82,31 +74,11 @@ impl Algorithm for LeakyBucket {
     type State = DebtState;
 
     fn step(&self, state: &DebtState, now: Instant, ask: Ask) -> Step<DebtState> {
-        let now_tick = self.drain.tick.containing(now);
-        let Debt { units: debt, repaired } = self.drain.debt(*state, now_tick);
-        let kept = repaired.then(|| self.drain.owing(debt, now_tick));
-        let refused = |outcome| Step { decision: self.decision(outcome, debt, now), state: kept };
-        let price = self.drain.units(ask.cost.get());
-        let usable = self.drain.capacity.saturating_sub(self.drain.units(ask.floor));
-        if price > usable {
-            return refused(Outcome::Never(Never::CostAboveCapacity));
-        }
-        if price == 0 {
-            let decision = self.decision(Outcome::Allowed, debt, now);
-            return Step { decision, state: kept };
-        }
-        let queued = debt.saturating_add(price);
-        if queued > usable {
-            let retry_after = self.drain.time_for(queued.saturating_sub(usable), now);
-            return refused(Outcome::Refused { retry_after });
-        }
-        let decision = self.decision(self.passes(debt, now), queued, now);
-        Step { decision, state: Some(self.drain.owing(queued, now_tick)) }
+        self.drain.step(self.places(), *state, now, ask, |ahead| self.passes(ahead, now))
     }
 
     fn idle_after(&self, state: &DebtState, now: Instant) -> Micros {
-        let debt = self.drain.debt(*state, self.drain.tick.containing(now));
-        self.drain.time_for(debt.units, now)
+        self.drain.idle_after(*state, now)
     }
 
     fn refund(
@@ -116,6 +88,6 @@ impl Algorithm for LeakyBucket {
         now: Instant,
         ask: Ask,
     ) -> Option<DebtState> {
-        self.drain.undo(*state, self.drain.units(ask.cost.get()), charged, now)
+        self.drain.refund(*state, charged, now, ask)
     }
 }

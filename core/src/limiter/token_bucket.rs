@@ -26,12 +26,12 @@
 
 use super::{
     Algorithm, Ask, Step, Unfit,
-    debt::{Debt, DebtState, Drain},
+    debt::{DebtState, Drain},
     tick::Tick,
 };
 use crate::{
     bounds,
-    decision::{Decision, Never, Outcome},
+    decision::Outcome,
     units::{Instant, Micros, Rate},
 };
 
@@ -98,16 +98,6 @@ impl TokenBucket {
     pub(crate) const fn drain(&self) -> &Drain {
         &self.drain
     }
-
-    #[inline]
-    fn decision(&self, outcome: Outcome, debt: u64, now: Instant) -> Decision {
-        Decision {
-            outcome,
-            limit: self.burst,
-            remaining: self.drain.capacity.saturating_sub(debt) / self.drain.token,
-            reset_after: self.drain.time_for(debt, now),
-        }
-    }
 }
 
 impl Algorithm for TokenBucket {
@@ -115,28 +105,11 @@ impl Algorithm for TokenBucket {
 
     #[inline]
     fn step(&self, state: &DebtState, now: Instant, ask: Ask) -> Step<DebtState> {
-        let now_tick = self.drain.tick.containing(now);
-        let Debt { units: debt, repaired } = self.drain.debt(*state, now_tick);
-        let kept = repaired.then(|| self.drain.owing(debt, now_tick));
-        let refused = |outcome| Step { decision: self.decision(outcome, debt, now), state: kept };
-        let price = self.drain.units(ask.cost.get());
-        let usable = self.drain.capacity.saturating_sub(self.drain.units(ask.floor));
-        if price > usable {
-            return refused(Outcome::Never(Never::CostAboveCapacity));
-        }
-        // Both at most the capacity, which is below 2^53.
-        let owed = debt.saturating_add(price);
-        if owed > usable && price > 0 {
-            let retry_after = self.drain.time_for(owed.saturating_sub(usable), now);
-            return refused(Outcome::Refused { retry_after });
-        }
-        let state = if price == 0 { kept } else { Some(self.drain.owing(owed, now_tick)) };
-        Step { decision: self.decision(Outcome::Allowed, owed, now), state }
+        self.drain.step(self.burst, *state, now, ask, |_| Outcome::Allowed)
     }
 
     fn idle_after(&self, state: &DebtState, now: Instant) -> Micros {
-        let debt = self.drain.debt(*state, self.drain.tick.containing(now));
-        self.drain.time_for(debt.units, now)
+        self.drain.idle_after(*state, now)
     }
 
     fn refund(
@@ -146,6 +119,6 @@ impl Algorithm for TokenBucket {
         now: Instant,
         ask: Ask,
     ) -> Option<DebtState> {
-        self.drain.undo(*state, self.drain.units(ask.cost.get()), charged, now)
+        self.drain.refund(*state, charged, now, ask)
     }
 }

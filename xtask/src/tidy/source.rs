@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use super::Fault;
 
 /// Folders whose content is not ours.
-const SKIPPED: [&str; 4] = ["target", "node_modules", "pkg", "proptest-regressions"];
+const SKIPPED: [&str; 5] = ["target", "node_modules", "pkg", "proptest-regressions", "corpus"];
 /// Hidden folders that are ours.
 const HIDDEN: [&str; 2] = [".cargo", ".ci"];
 /// What is read as text.
