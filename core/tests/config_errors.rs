@@ -248,6 +248,28 @@ fn plans_that_do_not_exist_and_rates_beside_plans_are_refused() {
 }
 
 #[test]
+fn faults_of_plans_and_overrides_are_all_told() {
+    refused(
+        r#"{"plans":{"a":{"rate":"5000/minute"},"b":{"rate":"6000/minute"}},
+            "limits":[{"name":"l","key":["nope"],"algorithm":"sliding-log",
+                       "plan":{"from":"header:x-plan","default":"a"},
+                       "overrides":{"x y":{"rate":"1/fortnight"},"z":{"burst":3}}}]}"#,
+        &[
+            r#"limits[0].key[0] must be like "header:x-api-key" or "client-ip"; found "nope""#,
+            &format!("plans.a is not possible: {LOG}"),
+            &format!("plans.b is not possible: {LOG}"),
+            r#"limits[0].overrides."x y".rate must be like "1000/minute" or "5/90s" (units: ms, s, m, h, d); found "1/fortnight""#,
+            r#"limits[0].overrides.z stands beside "burst", which only a token bucket has"#,
+        ],
+    );
+}
+
+/// Why a log is not possible.
+const LOG: &str = "a sliding log and a concurrency limit keep an entry for each token, so their \
+                   limit must be 0 to 1000 tokens; a sliding window or a token bucket has no such \
+                   bound";
+
+#[test]
 fn an_override_needs_a_key_of_one_part() {
     limit_refused(
         r#""overrides":{"alice":{"rate":"1/second"}}"#,

@@ -48,9 +48,8 @@ pub(super) fn read(
     };
     let missing_key = fields.choice("missing_key", &MISSING_KEY, faults);
     let common = read_common(&mut fields, faults);
-    let tiers = common.and_then(|common| {
-        read_tiers(&mut fields, common, key.as_deref().unwrap_or_default(), plans, faults)
-    });
+    let tiers =
+        common.and_then(|common| read_tiers(&mut fields, common, key.as_deref(), plans, faults));
     let cost = fields.optional("cost", RequestCost::Fixed(Cost::ONE), faults, read_cost);
     let mode = fields.optional("mode", Mode::Enforce, faults, read_mode);
     let reserve = read_reserve(&mut fields, faults);

@@ -101,32 +101,32 @@ pub(super) fn read_common(fields: &mut Fields<'_>, faults: &mut Gathering) -> Op
 pub(super) fn read_tiers(
     fields: &mut Fields<'_>,
     common: Common,
-    key: &[KeyPart],
+    key: Option<&[KeyPart]>,
     plans: &Plans<'_>,
     faults: &mut Gathering,
 ) -> Option<Tiers> {
     let place =
         fields.path(if common.algorithm == Algorithm::Concurrency { "limit" } else { "rate" });
+    // Everything is read before anything is given up, so that every fault is told.
     let own = read_amount(fields, faults);
-    let by_plan = match fields.take("plan") {
-        Some(node) => Some(read_by_plan(&fields.path("plan"), node, common, plans, faults)?),
-        None => None,
-    };
-    let overrides = match fields.take("overrides") {
-        Some(node) => read_overrides(&fields.path("overrides"), node, common, key, faults)?,
-        None => Vec::new(),
-    };
-    let own = own?;
+    let by_plan = fields
+        .take("plan")
+        .map(|node| read_by_plan(&fields.path("plan"), node, common, plans, faults));
+    let overrides = fields
+        .take("overrides")
+        .map(|node| read_overrides(&fields.path("overrides"), node, common, key, faults));
+    let (own, overrides) = (own?, overrides.unwrap_or_else(|| Some(Vec::new())));
     let Some(by_plan) = by_plan else {
         let default = tier(&place, own, common, faults)?;
-        return Some(Tiers { default, by_plan: None, overrides });
+        return Some(Tiers { default, by_plan: None, overrides: overrides? });
     };
     if own.rate.is_some() || own.burst.is_some() || own.limit.is_some() {
         faults
             .add(&place, "is given beside \"plan\"; the plans say how much, so remove one of both");
     }
+    let by_plan = by_plan?;
     let (_, default) = by_plan.plans.iter().find(|(name, _)| *name == by_plan.default)?;
-    Some(Tiers { default: default.clone(), by_plan: Some(by_plan), overrides })
+    Some(Tiers { default: default.clone(), by_plan: Some(by_plan), overrides: overrides? })
 }
 
 fn read_by_plan(
@@ -151,35 +151,41 @@ fn read_by_plan(
         })
     });
     fields.finish(faults);
-    let mut tiers = Vec::new();
-    for (name, amount) in &plans.0 {
-        tiers.push((
-            String::from(*name),
-            tier(&format!("plans.{name}"), (*amount)?, common, faults)?,
-        ));
-    }
-    tiers.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Some(ByPlan { from: from?, default: default?, plans: tiers })
+    let tiers = compiled("plans", plans.0.iter().copied(), common, faults);
+    Some(ByPlan { from: from?, default: default?, plans: tiers? })
 }
 
 fn read_overrides(
     path: &str,
     node: &Node,
     common: Common,
-    key: &[KeyPart],
+    key: Option<&[KeyPart]>,
     faults: &mut Gathering,
 ) -> Option<Vec<(String, Tier)>> {
-    if key.len() != 1 {
+    // A key with a fault has been told already.
+    if let Some(key) = key
+        && key.len() != 1
+    {
         faults.add(path, format!("needs a key of one part; this limit has {}", key.len()));
         return None;
     }
-    let mut tiers = Vec::new();
-    for (value, amount) in amounts(path, node, faults) {
-        tiers.push((
-            String::from(value),
-            tier(&format!("{path}.{value}"), amount?, common, faults)?,
-        ));
-    }
+    compiled(path, amounts(path, node, faults).into_iter(), common, faults)
+}
+
+/// The tiers of named amounts, sorted by name.
+fn compiled<'a>(
+    path: &str,
+    amounts: impl Iterator<Item = (&'a str, Option<Amount>)>,
+    common: Common,
+    faults: &mut Gathering,
+) -> Option<Vec<(String, Tier)>> {
+    let tiers: Vec<_> = amounts
+        .map(|(name, amount)| {
+            let tier = tier(&format!("{path}.{}", shown(name)), amount?, common, faults)?;
+            Some((String::from(name), tier))
+        })
+        .collect();
+    let mut tiers: Vec<_> = tiers.into_iter().collect::<Option<_>>()?;
     tiers.sort_by(|(a, _), (b, _)| a.cmp(b));
     Some(tiers)
 }
