@@ -64,3 +64,31 @@ pub enum OnStoreFailure {
     /// Ask this proxy's share of the limit: the limit divided by the gateways.
     Local,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_enforced_for_that_share_of_the_numbers() {
+        // 2^32 / 100, rounded up: the first number of each hundredth.
+        const HUNDREDTH: u32 = 42_949_673;
+        let enforced = |percent: u64| {
+            let mode = Mode::Percent(percent);
+            (0..100_u32).filter(|n| mode.enforces(n * HUNDREDTH)).count()
+        };
+        assert_eq!([0, 1, 25, 99, 100].map(enforced), [0, 1, 25, 99, 100]);
+    }
+
+    #[test]
+    fn shadow_is_never_and_enforce_always() {
+        for draw in [0, u32::MAX] {
+            assert!(Mode::Enforce.enforces(draw) && !Mode::Shadow.enforces(draw));
+        }
+    }
+
+    #[test]
+    fn one_of_some_is_below_them_and_reaches_all() {
+        assert_eq!([0, 1 << 30, 1 << 31, u32::MAX].map(|draw| one_of(4, draw)), [0, 1, 2, 3]);
+    }
+}
