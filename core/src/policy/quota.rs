@@ -234,3 +234,47 @@ impl Tier {
         self.shards.get(shard).map_or(0, |shard| shard.capacity)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::prelude::rust_2024::*;
+
+    fn rate(count: u64) -> Rate {
+        Rate::new(count, Micros::SECOND).unwrap()
+    }
+
+    /// The most that passes at once in each shard.
+    fn capacities(quota: Quota, shards: u64) -> Vec<u64> {
+        let tier = Tier::new(quota, shards).unwrap();
+        (0..tier.shards()).map(|shard| tier.capacity(shard)).collect()
+    }
+
+    #[test]
+    fn shards_sum_to_the_whole_and_the_first_get_what_does_not_divide() {
+        let lease = Micros::SECOND;
+        for quota in [
+            Quota::TokenBucket { rate: rate(20), burst: 11 },
+            Quota::FixedWindow(rate(11)),
+            Quota::SlidingWindow(rate(11)),
+            Quota::SlidingLog(rate(11)),
+            Quota::Concurrency { limit: 11, lease },
+        ] {
+            assert_eq!(capacities(quota, 4), [3, 3, 3, 2], "{quota:?}");
+            assert_eq!(capacities(quota, 1), [11], "{quota:?}");
+        }
+    }
+
+    #[test]
+    fn no_shard_may_be_left_without_tokens() {
+        let quota = Quota::TokenBucket { rate: rate(3), burst: 9 };
+        assert_eq!(Tier::new(quota, 3).map(|tier| tier.shards()), Ok(3));
+        assert_eq!(Tier::new(quota, 4), Err(QuotaError::MoreShardsThanTokens));
+    }
+
+    #[test]
+    fn a_shard_that_does_not_exist_is_closed() {
+        let tier = Tier::new(Quota::FixedWindow(rate(3)), 1).unwrap();
+        assert_eq!((tier.limiter(1), tier.capacity(1)), (Limiter::Closed, 0));
+    }
+}
