@@ -62,6 +62,20 @@ async fn keys_come_from_what_envoy_knows_of_a_request() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_forged_address_buys_no_fresh_bucket() -> Result<()> {
+    // traefik/traefik#7067, #7129: x-forwarded-for as the client wrote it.
+    let policy = r#"{"limits":[{"name":"a","key":["client-ip"],"rate":"1/hour","burst":1}]}"#;
+    let running = start_local(policy, 1).await?;
+    let mut statuses = Vec::new();
+    for forged in ["198.51.100.1", "198.51.100.2", "198.51.100.3, 10.0.0.1"] {
+        let headers: [(&str, &[u8]); 1] = [("x-forwarded-for", forged.as_bytes())];
+        statuses.push(ask(&running, "/api/hello", &headers).await?.status);
+    }
+    assert_eq!(statuses, [200, 429, 429]);
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_limit_applies_where_it_matches() -> Result<()> {
     let running = start_local(
         r#"{"limits":[{"name":"hello","match":{"path":"/api/hel*","methods":["GET"]},"rate":"0/second"}]}"#,
@@ -70,6 +84,8 @@ async fn a_limit_applies_where_it_matches() -> Result<()> {
     .await?;
     assert_eq!(statuses(&running, ["/api/hello"]).await?, [429]);
     assert_ne!(statuses(&running, ["/api/other"]).await?, [429]);
+    // Other spellings of the same path, as the connection manager normalizes them.
+    assert_eq!(statuses(&running, ["/api//hello", "/x/../api/hello"]).await?, [429, 429]);
     Ok(())
 }
 
