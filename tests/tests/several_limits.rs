@@ -86,6 +86,7 @@ async fn a_limit_applies_where_it_matches() -> Result<()> {
     assert_ne!(statuses(&running, ["/api/other"]).await?, [429]);
     // Other spellings of the same path, as the connection manager normalizes them.
     assert_eq!(statuses(&running, ["/api//hello", "/x/../api/hello"]).await?, [429, 429]);
+    assert_eq!(statuses(&running, ["/api%2Fhello", "/x/..%2fapi/hello"]).await?, [400, 400]);
     Ok(())
 }
 
