@@ -162,14 +162,16 @@ fn a_cost_that_could_never_pass_is_refused() {
     limit_refused(
         r#""cost":11"#,
         &[
-            "limits[0].cost of 11 is above the 10 that the limit, or one of its shards, can hold, so \
-           no request could ever pass; raise the limit",
+            "limits[0].cost of 11 is above the 10 that the limit, or one of its shards, can hold less \
+           its reserve, so no ordinary request could ever pass; raise the limit",
         ],
     );
     limit_refused(
         r#""cost":3,"shards":4"#,
-        &["limits[0].cost of 3 is above the 2 that the limit, or one of its shards, can hold, so \
-           no request could ever pass; raise the limit"],
+        &[
+            "limits[0].cost of 3 is above the 2 that the limit, or one of its shards, can hold less \
+           its reserve, so no ordinary request could ever pass; raise the limit",
+        ],
     );
 }
 
@@ -285,6 +287,38 @@ fn a_reserve_needs_a_share_and_a_condition() {
             r#"limits[0].reserve.share must be a share like "20%", 0 to 100 percent; found "120%""#,
             "limits[0].reserve.for names no condition, so every request would be critical",
         ],
+    );
+}
+
+#[test]
+fn a_reserve_that_leaves_nothing_for_others_is_refused() {
+    limit_refused(
+        r#""burst":1,"reserve":{"share":"20%","for":{"methods":["POST"]}}"#,
+        &[
+            "limits[0].cost of 1 is above the 0 that the limit, or one of its shards, can hold less \
+           its reserve, so no ordinary request could ever pass; raise the limit",
+        ],
+    );
+}
+
+#[test]
+fn an_override_of_what_no_request_can_have_is_refused() {
+    limit_refused(
+        r#""key":["client-ip"],"overrides":{"vip":{"rate":"1/second"}}"#,
+        &["limits[0].overrides.vip is nothing that a request can have as client-ip"],
+    );
+    limit_refused(
+        r#""key":["client-ip"],
+           "overrides":{"2001:db8::1":{"rate":"1/second"},"2001:db8::2":{"rate":"1/second"}}"#,
+        &[r#"limits[0].overrides."2001:db8::2" is the same client-ip as "2001:db8::1""#],
+    );
+}
+
+#[test]
+fn a_header_that_is_to_have_two_values_is_refused() {
+    limit_refused(
+        r#""match":{"header":{"x-a":"1","X-A":"2"}}"#,
+        &["limits[0].match.header names x-a twice, and no request could meet both"],
     );
 }
 

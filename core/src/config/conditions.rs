@@ -99,5 +99,15 @@ fn headers(path: &str, node: &Node, faults: &mut Gathering) -> Option<Vec<(Heade
     }
     let mut headers: Vec<_> = headers.into_iter().collect::<Option<_>>()?;
     headers.sort_unstable();
+    for pair in headers.windows(2) {
+        if let [(name, _), (next, _)] = pair
+            && name == next
+        {
+            faults.add(
+                path,
+                format!("names {} twice, and no request could meet both", name.as_str()),
+            );
+        }
+    }
     Some(headers)
 }

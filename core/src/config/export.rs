@@ -8,10 +8,10 @@ use super::{
 };
 use crate::{
     policy::{
-        ByPlan, Limit, Policy, RequestCost, Store, Tiers,
+        ByPlan, Limit, Override, Policy, RequestCost, Store, Tiers,
         matching::Match,
         mode::{MissingKey, Mode, OnStoreFailure},
-        quota::{Amount, Quota, Tier},
+        quota::{Amount, Quota},
         style::Style,
     },
     units::{Cost, Micros},
@@ -142,7 +142,14 @@ fn amounts(fields: &mut Object, limit: &Tiers) {
         }
         None => amount(fields, quota),
     }
-    fields.unless(limit.overrides.is_empty(), "overrides", || tiers(&limit.overrides));
+    fields.unless(limit.overrides.is_empty(), "overrides", || {
+        let own = |own: &Override| {
+            let mut fields = Object::default();
+            amount(&mut fields, own.tier.quota());
+            (own.written.clone(), Value::Object(fields.0))
+        };
+        Value::Object(limit.overrides.iter().map(own).collect())
+    });
 }
 
 /// What a limit or an override says of how much.
@@ -171,15 +178,6 @@ fn written(amount: &Amount) -> Value {
         fields.set("limit", json!(limit));
     }
     Value::Object(fields.0)
-}
-
-fn tiers(tiers: &[(String, Tier)]) -> Value {
-    let entry = |(name, tier): &(String, Tier)| {
-        let mut fields = Object::default();
-        amount(&mut fields, tier.quota());
-        (name.clone(), Value::Object(fields.0))
-    };
-    Value::Object(tiers.iter().map(entry).collect())
 }
 
 fn conditions(conditions: &Match) -> Value {

@@ -74,16 +74,22 @@ pub(super) fn read(
     Some(limit)
 }
 
-/// What could never pass is no limit but a mistake.
+/// What could never pass is no limit but a mistake: a cost above what a limit, or one of its
+/// shards, has for requests that may not draw its reserve.
 fn check_cost(path: &str, limit: &Limit, faults: &mut Gathering) {
-    let RequestCost::Fixed(cost) = limit.cost else { return };
-    let least = limit.tiers.iter().filter(|tier| tier.quota().capacity() > 0);
-    let least = least.flat_map(|tier| (0..tier.shards()).map(|shard| tier.capacity(shard))).min();
-    if let Some(least) = least.filter(|least| cost.get() > *least) {
+    let cost = match limit.cost {
+        RequestCost::Fixed(cost) => cost.get(),
+        RequestCost::Header(_) => Cost::ONE.get(),
+    };
+    let open = limit.tiers.iter().filter(|tier| tier.quota().capacity() > 0);
+    let usable = open.flat_map(|tier| {
+        (0..tier.shards())
+            .map(|shard| tier.capacity(shard).saturating_sub(limit.reserved(tier, shard)))
+    });
+    if let Some(least) = usable.min().filter(|least| cost > *least) {
         let message = format!(
-            "of {} is above the {least} that the limit, or one of its shards, can hold, so no \
-             request could ever pass; raise the limit",
-            cost.get(),
+            "of {cost} is above the {least} that the limit, or one of its shards, can hold less \
+             its reserve, so no ordinary request could ever pass; raise the limit",
         );
         faults.add(&format!("{path}.cost"), message);
     }

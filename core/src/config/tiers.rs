@@ -11,7 +11,7 @@ use crate::{
     bounds,
     key::KeyPart,
     policy::{
-        ByPlan, Tiers,
+        ByPlan, Override, Tiers,
         quota::{Amount, Quota, Tier},
     },
     units::Micros,
@@ -161,15 +161,28 @@ fn read_overrides(
     common: Common,
     key: Option<&[KeyPart]>,
     faults: &mut Gathering,
-) -> Option<Vec<(String, Tier)>> {
+) -> Option<Vec<Override>> {
+    let tiers = compiled(path, amounts(path, node, faults).into_iter(), common, faults);
     // A key with a fault has been told already.
-    if let Some(key) = key
-        && key.len() != 1
-    {
-        faults.add(path, format!("needs a key of one part; this limit has {}", key.len()));
+    let [part] = key? else {
+        let parts = key.unwrap_or_default().len();
+        faults.add(path, format!("needs a key of one part; this limit has {parts}"));
         return None;
+    };
+    let mut overrides: Vec<Override> = Vec::new();
+    for (written, tier) in tiers? {
+        let place = format!("{path}.{}", shown(&written));
+        let Some(value) = part.value_written(&written) else {
+            faults.add(&place, format!("is nothing that a request can have as {part}"));
+            continue;
+        };
+        if let Some(twin) = overrides.iter().find(|twin| twin.value == value) {
+            faults.add(&place, format!("is the same {part} as {}", shown(&twin.written)));
+        }
+        overrides.push(Override { written, value, tier });
     }
-    compiled(path, amounts(path, node, faults).into_iter(), common, faults)
+    overrides.sort_by(|a, b| a.value.cmp(&b.value));
+    Some(overrides)
 }
 
 /// The tiers of named amounts, sorted by name.

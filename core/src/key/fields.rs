@@ -44,7 +44,7 @@ pub(super) fn cookie<'a>(header: FieldValue<'a>, name: &str) -> FieldValue<'a> {
     let Some(header) = header.one() else { return header };
     FieldValue::of(header.split(|byte| *byte == b';').filter_map(|pair| {
         let (found, value) = split_once(pair.trim_ascii(), b'=')?;
-        (found == name.as_bytes()).then(|| unquoted(value))
+        (found.trim_ascii() == name.as_bytes()).then(|| unquoted(value.trim_ascii()))
     }))
 }
 
@@ -56,10 +56,14 @@ fn unquoted(value: &[u8]) -> &[u8] {
 }
 
 /// The value of a query parameter, percent-decoded, `+` for a blank
-/// (application/x-www-form-urlencoded). `None` if it is absent, empty or comes twice.
+/// (application/x-www-form-urlencoded). `None` if it is absent or comes twice, and if the query has
+/// a bare `;`, at which some upstreams part parameters and others do not.
 pub(super) fn query<'a>(path: &'a [u8], name: &str) -> Option<Cow<'a, [u8]>> {
     let (_, query) = split_once(path, b'?')?;
     let query = split_once(query, b'#').map_or(query, |(query, _)| query);
+    if query.contains(&b';') {
+        return None;
+    }
     let mut values = query.split(|byte| *byte == b'&').filter_map(|pair| {
         let (found, value) = split_once(pair, b'=').unwrap_or((pair, b""));
         (*decoded(found) == *name.as_bytes()).then_some(value)
@@ -134,6 +138,13 @@ mod tests {
     }
 
     #[test]
+    fn blanks_and_quotes_make_no_other_cookie() {
+        for header in [&b"sid=x"[..], b"sid= x", b"sid =\tx ", b" sid = \"x\" ;a=b"] {
+            assert_eq!(cookie(FieldValue::One(header), "sid"), FieldValue::One(b"x"));
+        }
+    }
+
+    #[test]
     fn a_second_spelling_of_a_parameter_is_the_same_value() {
         for path in [&b"/p?t=a%20b"[..], b"/p?t=a+b", b"/p?x=1&%74=a%20b#t=z"] {
             assert_eq!(query(path, "t").as_deref(), Some(&b"a b"[..]));
@@ -142,7 +153,15 @@ mod tests {
 
     #[test]
     fn a_parameter_that_comes_twice_or_not_at_all_identifies_nobody() {
-        for path in [&b"/p?t=1&t=2"[..], b"/p?t=1&%74=2", b"/p?u=1", b"/p", b"/p#?t=1&t=1"] {
+        for path in [
+            &b"/p?t=1;a=2"[..],
+            b"/p?a=1;t=2",
+            b"/p?t=1&t=2",
+            b"/p?t=1&%74=2",
+            b"/p?u=1",
+            b"/p",
+            b"/p#?t=1&t=1",
+        ] {
             assert_eq!(query(path, "t"), None, "{path:?}");
         }
     }

@@ -6,7 +6,7 @@ pub mod hash;
 
 use crate::bounds;
 use address::Prefixes;
-use alloc::{borrow::Cow, string::String};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 use core::{fmt, net::IpAddr};
 use fields::FieldValue;
 
@@ -123,6 +123,18 @@ impl KeyPart {
             Self::Metadata { namespace, path } => facts.metadata(namespace.as_str(), path.as_str()),
         };
         value.filter(|value| !value.is_empty())
+    }
+
+    /// The bytes that a request has in this part if it has what is written, so that a policy can
+    /// name one key; `None` if no request can have it.
+    #[must_use]
+    pub fn value_written(&self, text: &str) -> Option<Vec<u8>> {
+        let value = match self {
+            Self::ClientIp(prefixes) => prefixes.network(text.parse().ok()?),
+            Self::Host => fields::hostname(text.as_bytes()),
+            _ => text.as_bytes().to_vec(),
+        };
+        (!value.is_empty()).then_some(value)
     }
 
     /// The part that a text of a policy names, or `None` if it names none.

@@ -6,7 +6,7 @@ pub mod quota;
 pub mod style;
 
 use crate::{
-    key::{Facts, HeaderName, KeyPart},
+    key::{Facts, HeaderName, KeyPart, fields::FieldValue},
     units::{Cost, Micros},
 };
 use alloc::{string::String, vec::Vec};
@@ -114,8 +114,19 @@ pub struct Tiers {
     pub default: Tier,
     /// By plan.
     pub by_plan: Option<ByPlan>,
-    /// By the value of the key, for a limit whose key has one part. Sorted by value.
-    pub overrides: Vec<(String, Tier)>,
+    /// For keys with a limit of their own, where the key has one part. Sorted by value.
+    pub overrides: Vec<Override>,
+}
+
+/// The tier of one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The key as the policy writes it, such as an address.
+    pub written: String,
+    /// Its bytes in a request; see [`KeyPart::value_written`].
+    pub value: Vec<u8>,
+    /// How much it is allowed.
+    pub tier: Tier,
 }
 
 /// Tiers by the plan that a request is under.
@@ -134,8 +145,8 @@ pub struct ByPlan {
 pub enum RequestCost {
     /// Always as much.
     Fixed(Cost),
-    /// What a header says: 1 where it says nothing that is a number, and never less. The header
-    /// must be one that clients cannot set.
+    /// What a header says: 1 where it says nothing that is a number, never less, and the most
+    /// there is where it comes twice. The header must be one that clients cannot set.
     Header(HeaderName),
 }
 
@@ -158,9 +169,11 @@ impl Tiers {
     /// The tier of a request whose key has these values.
     pub fn select(&self, key: &[&[u8]], facts: &impl Facts) -> &Tier {
         if let [value] = key
-            && let Some(tier) = find(&self.overrides, value)
+            && let Ok(place) =
+                self.overrides.binary_search_by(|own| own.value.as_slice().cmp(value))
+            && let Some(own) = self.overrides.get(place)
         {
-            return tier;
+            return &own.tier;
         }
         let Some(by_plan) = &self.by_plan else { return &self.default };
         let plan = by_plan.from.value(facts);
@@ -170,7 +183,9 @@ impl Tiers {
     /// All tiers.
     pub fn iter(&self) -> impl Iterator<Item = &Tier> {
         let plans = self.by_plan.iter().flat_map(|by_plan| &by_plan.plans);
-        core::iter::once(&self.default).chain(plans.chain(&self.overrides).map(|(_, tier)| tier))
+        let plans = plans.map(|(_, tier)| tier);
+        let own = self.overrides.iter().map(|own| &own.tier);
+        core::iter::once(&self.default).chain(plans).chain(own)
     }
 }
 
@@ -184,13 +199,21 @@ impl RequestCost {
     pub fn of(&self, facts: &impl Facts) -> Cost {
         match self {
             Self::Fixed(cost) => *cost,
-            Self::Header(name) => {
-                let text = facts.header(name.as_str()).one();
-                let text = text.and_then(|text| core::str::from_utf8(text.trim_ascii()).ok());
-                Cost::of_request(text.and_then(|text| text.parse().ok()).unwrap_or(1))
-            }
+            Self::Header(name) => Cost::of_request(match facts.header(name.as_str()) {
+                FieldValue::Missing => 1,
+                FieldValue::One(text) => number(text.trim_ascii()).unwrap_or(1),
+                // One of them is not from whom it should be, and which is not known.
+                FieldValue::Several => u64::MAX,
+            }),
         }
     }
+}
+
+/// A number in plain digits, however large.
+fn number(text: &[u8]) -> Option<u64> {
+    let plain = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let text = core::str::from_utf8(text).ok().filter(|_| plain)?;
+    Some(text.parse().unwrap_or(u64::MAX))
 }
 
 impl Limit {
