@@ -71,14 +71,19 @@ impl<C: Clock, H: SharedData + Counters + Entropy> Request<'_, C, H> {
         limit: &'p Limit,
         facts: &impl Facts,
     ) -> Result<Option<Asked<'p>>, Answer> {
+        let enforced = self.enforces(limit.mode);
         let parts: Vec<_> = limit.key.iter().map(|part| part.value(facts)).collect();
         if parts.contains(&None) {
             self.count(Metric::MissingKey);
             match limit.missing_key {
                 MissingKey::Share => {}
                 MissingKey::Skip => return Ok(None),
-                MissingKey::Unauthorized | MissingKey::Deny => {
+                MissingKey::Unauthorized | MissingKey::Deny if enforced => {
                     return Err(self.answer(limit, Verdict::KeyMissing));
+                }
+                MissingKey::Unauthorized | MissingKey::Deny => {
+                    self.count(Metric::ShadowRefused);
+                    return Ok(None);
                 }
             }
         }
@@ -89,18 +94,21 @@ impl<C: Clock, H: SharedData + Counters + Entropy> Request<'_, C, H> {
         // Only a sharded limit has the shard in its bucket's identity, so that sharding does not
         // rename the buckets of limits without it.
         let tag = (tier.shards() > 1).then(|| shard.to_le_bytes());
-        let identity = parts.into_iter().chain(tag.as_ref().map(<[u8; 8]>::as_slice));
         let place = usize::try_from(shard).unwrap_or(usize::MAX);
+        let limiter = tier.limiter(place);
+        // The kind of state is part of the identity: under two configurations of one limit, as
+        // during an update, each would otherwise take the other's state for none and start anew.
+        let kind = core::iter::once(limiter.state_kind().as_bytes());
+        let identity = kind.chain(parts).chain(tag.as_ref().map(<[u8; 8]>::as_slice));
         let cost = match &limit.cost {
             RequestCost::Fixed(cost) => *cost,
             header @ RequestCost::Header(_) => header.of(facts),
         };
         let question = Question {
             digest: self.plugin.store.digest(&self.plugin.policy.namespace, &limit.name, identity),
-            limiter: tier.limiter(place),
+            limiter,
             ask: Ask { cost, floor: limit.floor(tier, place, facts), id: 0 },
         };
-        let enforced = self.enforces(limit.mode);
         Ok(Some(Asked { limit, quota: tier.quota(), enforced, question }))
     }
 

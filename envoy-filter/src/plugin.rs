@@ -84,10 +84,17 @@ fn unsupported(policy: &Policy) -> Vec<Fault> {
         path: "key_secret".into(),
         message: "is for a shared store; the local one draws its own secret; remove it".into(),
     });
+    let gateways = (policy.gateways > 1).then(|| Fault {
+        path: "gateways".into(),
+        message: "is for a shared store; with the local one every gateway allows the whole limit; \
+                  remove it"
+            .into(),
+    });
     let limits = policy.limits.iter().enumerate();
     store
         .into_iter()
         .chain(secret)
+        .chain(gateways)
         .chain(limits.filter_map(|(i, limit)| unsupported_limit(i, limit)))
         .collect()
 }

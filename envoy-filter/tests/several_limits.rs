@@ -244,7 +244,70 @@ fn what_this_filter_cannot_do_is_refused_by_name() {
         "store.type is \"http\"",
     );
     refused(
+        r#"{"gateways":40,"limits":[{"name":"a","rate":"1/second"}]}"#,
+        "gateways is for a shared store",
+    );
+    refused(
         r#"{"key_secret":"0123456789abcdef","limits":[{"name":"a","rate":"1/second"}]}"#,
         "key_secret is for a shared store",
     );
+}
+
+#[test]
+fn a_limit_in_shadow_mode_turns_nobody_away_for_a_missing_key() {
+    for mode in ["shadow", "0%"] {
+        let host = FakeHost::default();
+        let text = format!(
+            r#"{{"limits":[{{"name":"a","key":["header:x-api-key"],"rate":"1/hour",
+                            "missing_key":"deny","mode":"{mode}"}}]}}"#,
+        );
+        let plugin = configured(&host, &text);
+        assert_eq!(status(&send(&plugin, &host, &Request(&[]))), 200, "{mode}");
+        assert_eq!(host.count("weir.shadow_refused"), 1, "{mode}");
+    }
+}
+
+#[test]
+fn an_override_meets_its_key_however_it_is_written() {
+    for (key, written, field, value) in [
+        ("client-ip", "192.0.2.7", ".client-ip", "192.0.2.7"),
+        ("client-ip", "2001:db8::", ".client-ip", "2001:db8::77"),
+        ("host", "API.example.com", ":authority", "api.Example.com:8080"),
+        ("header:x-api-key", "vip", "x-api-key", "vip"),
+    ] {
+        let host = FakeHost::default();
+        let text = format!(
+            r#"{{"limits":[{{"name":"a","key":["{key}"],"rate":"9/hour","burst":9,
+                            "overrides":{{"{written}":{{"rate":"0/second"}}}}}}]}}"#,
+        );
+        let plugin = configured(&host, &text);
+        let fields: [(&str, &[u8]); 1] = [(field, value.as_bytes())];
+        assert_eq!(status(&send(&plugin, &host, &Request(&fields))), 429, "{key} {written}");
+    }
+}
+
+#[test]
+fn two_configurations_of_one_limit_do_not_cancel_each_other() {
+    let host = FakeHost::default();
+    let policy = |algorithm: &str| {
+        format!(r#"{{"limits":[{{"name":"a","rate":"1/hour","algorithm":"{algorithm}"}}]}}"#)
+    };
+    let (old, new) =
+        (configured(&host, &policy("token-bucket")), configured(&host, &policy("fixed-window")));
+    let allowed = (0..10).flat_map(|_| [&old, &new]);
+    let allowed = allowed.filter(|plugin| status(&ask(plugin, &host, "k")) == 200).count();
+    assert_eq!(allowed, 2, "one of each");
+}
+
+#[test]
+fn a_cost_that_is_too_large_or_comes_twice_is_the_most_there_is() {
+    let host = FakeHost::default();
+    let plugin = configured(
+        &host,
+        r#"{"limits":[{"name":"a","rate":"1/hour","burst":10,"cost":"header:x-cost"}]}"#,
+    );
+    let huge: [(&str, &[u8]); 1] = [("x-cost", b"18446744073709551616")];
+    let twice: [(&str, &[u8]); 2] = [("x-cost", b"5"), ("x-cost", b"1")];
+    assert_eq!(status(&send(&plugin, &host, &Request(&huge))), 429);
+    assert_eq!(status(&send(&plugin, &host, &Request(&twice))), 429);
 }

@@ -177,6 +177,18 @@ impl Limiter {
         }
     }
 
+    /// The kind of state that the algorithm keeps. Limits of one kind read each other's state.
+    #[must_use]
+    pub const fn state_kind(&self) -> &'static str {
+        match self {
+            Self::Closed => "none",
+            Self::TokenBucket(_) | Self::LeakyBucket(_) => "debt",
+            Self::FixedWindow(_) | Self::SlidingWindow(_) => "window",
+            Self::SlidingLog(_) => "log",
+            Self::Concurrency(_) => "permits",
+        }
+    }
+
     /// What is left at `now`, taking nothing.
     #[must_use]
     pub fn peek(&self, state: &State, now: Instant) -> Decision {
