@@ -1,5 +1,7 @@
 //! What the reader can set: three sliders and how requests arrive.
 
+use weir_core::bounds::{self, Bound};
+
 /// The range of one slider, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
@@ -12,6 +14,13 @@ pub struct Range {
 }
 
 impl Range {
+    /// A part of what a policy allows; any other does not compile.
+    const fn within(bound: &Bound, min: u64, max: u64, default: u64) -> Self {
+        assert!(bound.contains(min) && bound.contains(max));
+        assert!(min <= default && default <= max);
+        Self { min, max, default }
+    }
+
     /// The nearest value of the range.
     #[must_use]
     pub const fn clamp(self, value: u64) -> u64 {
@@ -28,9 +37,9 @@ impl Range {
 /// Incoming traffic, in requests per second.
 pub const TRAFFIC: Range = Range { min: 0, max: 20, default: 6 };
 /// Refill rate, in tokens per second.
-pub const REFILL: Range = Range { min: 1, max: 20, default: 4 };
+pub const REFILL: Range = Range::within(&bounds::RATE_COUNT, 1, 20, 4);
 /// Capacity, in tokens: the largest burst.
-pub const CAPACITY: Range = Range { min: 1, max: 30, default: 10 };
+pub const CAPACITY: Range = Range::within(&bounds::BURST, bounds::BURST.min, 30, 10);
 
 /// Requests that one press of the burst button sends at one instant.
 pub const BURST: u32 = 12;
