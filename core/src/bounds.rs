@@ -6,8 +6,6 @@
 /// The allowed range of one quantity, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// What is measured, as an error message says it.
-    pub what: &'static str,
     /// The unit, in the plural.
     pub unit: &'static str,
     /// The smallest allowed value.
@@ -36,65 +34,65 @@ impl core::fmt::Display for Bound {
     }
 }
 
-const fn bound(what: &'static str, unit: &'static str, min: u64, max: u64) -> Bound {
-    Bound { what, unit, min, max }
+const fn bound(unit: &'static str, min: u64, max: u64) -> Bound {
+    Bound { unit, min, max }
 }
 
 /// Tokens per window of a rate. 0 refuses everything.
-pub const RATE_COUNT: Bound = bound("the count of a rate", "tokens", 0, 1_000_000_000);
+pub const RATE_COUNT: Bound = bound("tokens", 0, 1_000_000_000);
 /// Window of a rate: 1 ms to 366 days.
-pub const WINDOW: Bound = bound("the window of a rate", "microseconds", 1_000, 31_622_400_000_000);
+pub const WINDOW: Bound = bound("microseconds", 1_000, 31_622_400_000_000);
 /// Capacity of a token bucket.
-pub const BURST: Bound = bound("burst", "tokens", 1, 1_000_000_000);
+pub const BURST: Bound = bound("tokens", 1, 1_000_000_000);
 /// Tokens of a sliding log, and permits of a concurrency limit: each may need an entry of its own,
 /// so this bounds the state of one key.
-pub const ENTRIES: Bound = bound("the limit of a log or of permits", "tokens", 0, 1_000);
+pub const ENTRIES: Bound = bound("tokens", 0, 1_000);
 /// Longest wait in the queue of a leaky bucket.
-pub const MAX_DELAY: Bound = bound("max_delay", "microseconds", 0, 60_000_000);
+pub const MAX_DELAY: Bound = bound("microseconds", 0, 60_000_000);
 /// How long a permit lasts if nobody gives it back.
-pub const LEASE: Bound = bound("lease", "microseconds", 1_000, 86_400_000_000);
+pub const LEASE: Bound = bound("microseconds", 1_000, 86_400_000_000);
 /// What one call takes. 0 takes nothing.
-pub const COST: Bound = bound("a cost", "tokens", 0, 1_000_000_000);
+pub const COST: Bound = bound("tokens", 0, 1_000_000_000);
 /// What one request of a configured limit takes.
-pub const REQUEST_COST: Bound = bound("cost", "tokens", 1, COST.max);
+pub const REQUEST_COST: Bound = bound("tokens", 1, COST.max);
 /// Time an empty bucket may need to fill: 2^52 − 1 µs, about 142 years, so that "full again at"
 /// stays below 2^53 µs.
-pub const FILL_TIME: Bound = bound("the time to fill", "microseconds", 0, (1 << 52) - 1);
+pub const FILL_TIME: Bound = bound("microseconds", 0, (1 << 52) - 1);
 /// Capacity of a bucket plus one refill, in units: below 2^53, up to which a double is exact.
-pub const UNITS: Bound = bound("capacity and refill", "units", 0, (1 << 53) - 1);
+pub const UNITS: Bound = bound("units", 0, (1 << 53) - 1);
 
 /// Length of a namespace or a limit's name.
-pub const NAME: Bound = bound("a name", "characters", 1, 64);
+pub const NAME: Bound = bound("characters", 1, 64);
 /// Length of a header's name.
-pub const HEADER_NAME: Bound = bound("a header name", "characters", 1, 128);
+pub const HEADER_NAME: Bound = bound("characters", 1, 128);
 /// Length of the name of a cookie, a parameter or metadata.
-pub const KEY_NAME: Bound = bound("a name in a key", "characters", 1, 256);
+pub const KEY_NAME: Bound = bound("characters", 1, 256);
 /// Key parts of one limit.
-pub const KEY_PARTS: Bound = bound("key", "parts", 0, 8);
+pub const KEY_PARTS: Bound = bound("parts", 0, 8);
 /// Shards of one limit.
-pub const SHARDS: Bound = bound("shards", "shards", 1, 1_024);
+pub const SHARDS: Bound = bound("shards", 1, 1_024);
 /// Gateways that share a limit in an outage of the store.
-pub const GATEWAYS: Bound = bound("gateways", "gateways", 1, 100_000);
+pub const GATEWAYS: Bound = bound("gateways", 1, 100_000);
 /// Share of requests or of a limit.
-pub const PERCENT: Bound = bound("a share", "percent", 0, 100);
+pub const PERCENT: Bound = bound("percent", 0, 100);
 /// Plans, and overrides of one limit.
-pub const TIERS: Bound = bound("plans and overrides", "entries", 0, 1_000);
+pub const TIERS: Bound = bound("entries", 0, 1_000);
 /// Length of a key that has a limit of its own, and of a value to match.
-pub const VALUE: Bound = bound("a value", "bytes", 1, 512);
+pub const VALUE: Bound = bound("bytes", 1, 512);
 /// Methods and headers of one match.
-pub const MATCHES: Bound = bound("what is matched", "entries", 1, 16);
+pub const MATCHES: Bound = bound("entries", 1, 16);
 /// Streams to Redis, one for each range of slots.
-pub const STREAMS: Bound = bound("streams", "streams", 1, 1_000);
+pub const STREAMS: Bound = bound("streams", 1, 1_000);
 /// How long a store may take to answer.
-pub const TIMEOUT: Bound = bound("timeout", "microseconds", 1_000, 10_000_000);
+pub const TIMEOUT: Bound = bound("microseconds", 1_000, 10_000_000);
 /// What is added to Retry-After at most.
-pub const JITTER: Bound = bound("retry_after_jitter", "microseconds", 0, 3_600_000_000);
+pub const JITTER: Bound = bound("microseconds", 0, 3_600_000_000);
 /// Length of `key_secret`.
-pub const SECRET: Bound = bound("key_secret", "bytes", 16, 1_024);
+pub const SECRET: Bound = bound("bytes", 16, 1_024);
 /// Limits of one policy.
-pub const LIMITS: Bound = bound("limits", "limits", 1, 32);
+pub const LIMITS: Bound = bound("limits", 1, 32);
 /// Size of a policy's text.
-pub const POLICY_TEXT: Bound = bound("the policy", "bytes", 2, 1 << 20);
+pub const POLICY_TEXT: Bound = bound("bytes", 2, 1 << 20);
 
 #[cfg(test)]
 mod tests {

@@ -18,7 +18,7 @@ use weir_core::{
     key::Facts,
     limiter::Ask,
     policy::{
-        Limit, RequestCost,
+        Limit,
         mode::{MissingKey, Mode, OnStoreFailure, one_of},
         quota::Quota,
     },
@@ -100,14 +100,11 @@ impl<C: Clock, H: SharedData + Counters + Entropy> Request<'_, C, H> {
         // during an update, each would otherwise take the other's state for none and start anew.
         let kind = core::iter::once(limiter.state_kind().as_bytes());
         let identity = kind.chain(parts).chain(tag.as_ref().map(<[u8; 8]>::as_slice));
-        let cost = match &limit.cost {
-            RequestCost::Fixed(cost) => *cost,
-            header @ RequestCost::Header(_) => header.of(facts),
-        };
+        let (cost, floor) = (limit.cost.of(facts), limit.floor(tier, place, facts));
         let question = Question {
             digest: self.plugin.store.digest(&self.plugin.policy.namespace, &limit.name, identity),
             limiter,
-            ask: Ask { cost, floor: limit.floor(tier, place, facts), id: 0 },
+            ask: Ask { cost, floor, id: 0 },
         };
         Ok(Some(Asked { limit, quota: tier.quota(), enforced, question }))
     }

@@ -4,20 +4,22 @@ mod support;
 
 #[path = "scripts_on_redis/stage.rs"]
 mod stage;
+#[path = "../../core/tests/support/told.rs"]
+mod told;
 
 use anyhow::{Context, Result, bail};
 use stage::{BATCH, Stage, asked};
 use std::collections::{BTreeMap, VecDeque};
+use told::told;
 use weir_core::{
     config,
-    decision::{Decision, Outcome},
     key::hash::Digest,
     limiter::{Ask, Limiter, State},
     policy::RequestCost,
     script::{self, Call, Key, Release},
-    units::{Cost, Instant, Micros},
+    units::{Cost, Instant},
 };
-use weir_vectors::{Case, Outcome as Expected, Seen, Told, Wait};
+use weir_vectors::{Case, Outcome as Expected, Told};
 
 #[test]
 fn the_scripts_decide_as_the_corpus_says() -> Result<()> {
@@ -87,16 +89,4 @@ fn corpus_limit(policy: &str) -> Result<(Limiter, Cost, u64)> {
     let RequestCost::Fixed(cost) = limit.cost else { bail!("a fixed cost") };
     let tier = &limit.tiers.default;
     Ok((tier.limiter(0), cost, limit.reserved(tier, 0)))
-}
-
-fn told(decision: &Decision) -> Told {
-    let micros = |wait: Micros| Some(Wait::Micros(wait.get()));
-    let (outcome, retry_after) = match decision.outcome {
-        Outcome::Allowed => (Expected::Allowed, None),
-        Outcome::Delayed { delay } => (Expected::Delayed, micros(delay)),
-        Outcome::Refused { retry_after } => (Expected::Refused, micros(retry_after)),
-        Outcome::Never(_) => (Expected::Never, None),
-    };
-    let seen = Seen { outcome, remaining: Some(decision.remaining), retry_after };
-    Told { seen, reset_after: micros(decision.reset_after) }
 }

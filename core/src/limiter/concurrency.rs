@@ -4,7 +4,7 @@
 use super::{Algorithm, Ask, Step, Unfit};
 use crate::{
     bounds,
-    decision::{Decision, Never, Outcome},
+    decision::{Decision, Outcome},
     units::{Instant, Micros},
 };
 use alloc::vec::Vec;
@@ -133,19 +133,11 @@ impl Algorithm for Concurrency {
 
     fn step(&self, state: &PermitState, now: Instant, ask: Ask) -> Step<PermitState> {
         let (mut held, repaired) = self.at(state, now);
-        let cost = ask.cost.get();
-        let usable = self.limit.saturating_sub(ask.floor);
-        let taken = held.held().saturating_add(cost);
-        let outcome = if cost > usable {
-            Outcome::Never(Never::CostAboveCapacity)
-        } else if taken > usable && cost > 0 {
-            let retry_after = self.retry_after(&held, taken.saturating_sub(usable), now);
-            Outcome::Refused { retry_after }
-        } else {
-            Outcome::Allowed
-        };
-        let charged = outcome == Outcome::Allowed && cost > 0;
+        let wait = |excess| self.retry_after(&held, excess, now);
+        let outcome = ask.against(self.limit, held.held(), wait);
+        let charged = ask.is_charged(outcome);
         if charged {
+            let cost = ask.cost.get();
             let until = now.saturating_add(self.lease);
             let mut permits = held.permits;
             permits.push(Permit { id: ask.id, until, cost });

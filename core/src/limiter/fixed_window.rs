@@ -9,7 +9,7 @@ use super::{
     window::{Current, Window, WindowState},
 };
 use crate::{
-    decision::{Decision, Never, Outcome},
+    decision::{Decision, Outcome},
     units::{Instant, Micros, Rate},
 };
 use core::num::NonZeroU64;
@@ -71,21 +71,14 @@ impl Algorithm for FixedWindow {
 
     fn step(&self, state: &WindowState, now: Instant, ask: Ask) -> Step<WindowState> {
         let mut current = self.at(*state, now);
-        let kept = current.repaired.then_some(current.state);
-        let refused =
-            |outcome| Step { decision: self.decision(outcome, &current, now), state: kept };
-        let usable = self.limit.saturating_sub(ask.floor);
-        if ask.cost.get() > usable {
-            return refused(Outcome::Never(Never::CostAboveCapacity));
+        let wait = |_| self.window.until(&current, self.length(), now);
+        let outcome = ask.against(self.limit, current.state.current, wait);
+        let charged = ask.is_charged(outcome);
+        if charged {
+            current.state.current = current.state.current.saturating_add(ask.cost.get());
         }
-        let taken = current.state.current.saturating_add(ask.cost.get());
-        if taken > usable && ask.cost.get() > 0 {
-            let retry_after = self.window.until(&current, self.length(), now);
-            return refused(Outcome::Refused { retry_after });
-        }
-        current.state.current = taken;
-        let state = if ask.cost.get() == 0 { kept } else { Some(current.state) };
-        Step { decision: self.decision(Outcome::Allowed, &current, now), state }
+        let decision = self.decision(outcome, &current, now);
+        Step { decision, state: (charged || current.repaired).then_some(current.state) }
     }
 
     fn idle_after(&self, state: &WindowState, now: Instant) -> Micros {

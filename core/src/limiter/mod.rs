@@ -51,6 +51,26 @@ impl Ask {
     pub const fn of(cost: Cost) -> Self {
         Self { cost, floor: 0, id: 0 }
     }
+
+    /// What a limit answers that counts whole tokens and has counted `taken`; `wait` tells when so
+    /// many of them are back.
+    fn against(self, limit: u64, taken: u64, wait: impl FnOnce(u64) -> Micros) -> Outcome {
+        let cost = self.cost.get();
+        let usable = limit.saturating_sub(self.floor);
+        let excess = taken.saturating_add(cost).saturating_sub(usable);
+        if cost > usable {
+            Outcome::Never(Never::CostAboveCapacity)
+        } else if excess > 0 && cost > 0 {
+            Outcome::Refused { retry_after: wait(excess) }
+        } else {
+            Outcome::Allowed
+        }
+    }
+
+    /// Whether a request that was so answered is charged: asking for nothing takes nothing.
+    fn is_charged(self, outcome: Outcome) -> bool {
+        outcome.is_allowed() && self.cost > Cost::ZERO
+    }
 }
 
 /// One algorithm with its parameters.

@@ -6,7 +6,7 @@
 use super::{Algorithm, Ask, Step, Unfit};
 use crate::{
     bounds,
-    decision::{Decision, Never, Outcome},
+    decision::{Decision, Outcome},
     units::{Instant, Micros, Rate},
 };
 use alloc::vec::Vec;
@@ -132,19 +132,11 @@ impl Algorithm for SlidingLog {
 
     fn step(&self, state: &LogState, now: Instant, ask: Ask) -> Step<LogState> {
         let (mut log, repaired) = self.at(state, now);
-        let cost = ask.cost.get();
-        let usable = self.limit.saturating_sub(ask.floor);
-        let taken = log.total().saturating_add(cost);
-        let outcome = if cost > usable {
-            Outcome::Never(Never::CostAboveCapacity)
-        } else if taken > usable && cost > 0 {
-            let retry_after = self.retry_after(&log, taken.saturating_sub(usable), now);
-            Outcome::Refused { retry_after }
-        } else {
-            Outcome::Allowed
-        };
-        let charged = outcome == Outcome::Allowed && cost > 0;
+        let wait = |excess| self.retry_after(&log, excess, now);
+        let outcome = ask.against(self.limit, log.total(), wait);
+        let charged = ask.is_charged(outcome);
         if charged {
+            let cost = ask.cost.get();
             match log.charges.last_mut() {
                 Some(last) if last.at == now => last.cost = last.cost.saturating_add(cost),
                 _ => log.charges.push(Charge { at: now, cost }),

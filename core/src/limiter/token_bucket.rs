@@ -80,12 +80,6 @@ impl TokenBucket {
         self.drain.token.get()
     }
 
-    /// Units that one tick brings (l).
-    #[must_use]
-    pub const fn units_per_tick(&self) -> u64 {
-        self.drain.refill.get()
-    }
-
     /// Units in the bucket at `now`, from 0 to `burst · units_per_token`: a level finer than a
     /// token, to draw.
     #[must_use]

@@ -1,19 +1,22 @@
 //! The corpus of decisions, run by the core: natively, and in the page's tests in a browser.
 
+#[path = "told.rs"]
+mod told;
+
 use std::{
     borrow::Cow,
     collections::{BTreeMap, VecDeque},
     net::IpAddr,
 };
+use told::told;
 use weir_core::{
     config,
-    decision::{Decision, Outcome},
     key::{Facts, fields::FieldValue},
     limiter::{Ask, State},
     policy::{Limit, Policy},
-    units::{Instant, Micros},
+    units::Instant,
 };
-use weir_vectors::{Arrival, Case, Outcome as Expected, Seen, Told, Wait};
+use weir_vectors::{Arrival, Case, Told};
 
 /// What is kept of one caller.
 #[derive(Default)]
@@ -102,16 +105,4 @@ impl Caller {
         }
         told(&step.decision)
     }
-}
-
-fn told(decision: &Decision) -> Told {
-    let micros = |span: Micros| Some(Wait::Micros(span.get()));
-    let (outcome, retry_after) = match decision.outcome {
-        Outcome::Allowed => (Expected::Allowed, None),
-        Outcome::Delayed { delay } => (Expected::Delayed, micros(delay)),
-        Outcome::Refused { retry_after } => (Expected::Refused, micros(retry_after)),
-        Outcome::Never(_) => (Expected::Never, None),
-    };
-    let seen = Seen { outcome, remaining: Some(decision.remaining), retry_after };
-    Told { seen, reset_after: micros(decision.reset_after) }
 }
