@@ -32,10 +32,30 @@ impl Key {
         core::str::from_utf8(&self.0).unwrap_or_default()
     }
 
+    /// The slot of a Redis Cluster that the key is in, from 0 to 16383: the CRC-16 of what is in
+    /// braces, modulo 16384 (*Redis cluster specification*, "Key distribution model").
+    #[must_use]
+    pub fn slot(&self) -> u16 {
+        crc16(self.tag().unwrap_or_default().as_bytes()) % SLOTS
+    }
+
     /// What is in braces.
     pub(super) fn tag(&self) -> Option<&str> {
         self.as_str().get(5..16)
     }
+}
+
+/// Slots of a Redis Cluster.
+const SLOTS: u16 = 1 << 14;
+
+/// CRC-16/XMODEM: polynomial 0x1021, starting from 0, the highest bit first.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
+            let shifted = crc << 1;
+            if crc & 1 << 15 == 0 { shifted } else { shifted ^ 0x1021 }
+        })
+    })
 }
 
 impl core::fmt::Debug for Key {
@@ -52,4 +72,37 @@ fn base64(bits: u64) -> impl Iterator<Item = u8> {
         let six = usize::try_from(bits >> place.saturating_mul(6) & 0x3f).unwrap_or(0);
         ALPHABET.get(six).copied().unwrap_or(b'_')
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_one_that_redis_takes() {
+        // The check value of the catalogue of CRCs and of the Redis Cluster specification.
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        assert_eq!(crc16(b""), 0);
+    }
+
+    #[test]
+    fn a_key_is_in_the_slot_of_its_tag() {
+        // As CLUSTER KEYSLOT says of the tags and of the whole keys alike.
+        for (place, tag, slot) in
+            [(0, "AAAAAAAAAAA", 8595), (1, "AQEBAQEBAQE", 10806), (255, "__________8", 13281)]
+        {
+            let digest = |byte| Digest::from_bytes([byte; 16]);
+            for bucket in [0, 9] {
+                let key = Key::new(digest(place), digest(bucket));
+                assert_eq!((key.tag(), key.slot()), (Some(tag), slot));
+            }
+        }
+    }
+
+    #[test]
+    fn known_tags_are_in_known_slots() {
+        for (tag, slot) in [("foo", 12_182), ("bar", 5_061), ("hello", 866), ("a", 15_495)] {
+            assert_eq!(crc16(tag.as_bytes()) % SLOTS, slot, "{tag}");
+        }
+    }
 }
