@@ -25,7 +25,11 @@ pub(crate) fn config(bytes: &[u8]) {
         Err(faults) => assert!(!faults.to_string().is_empty()),
         Ok(policy) => {
             let text = config::export(&policy);
-            let again = config::parse(text.as_bytes()).expect("an exported policy");
+            // The token of a store is in no export, and is put in again. No string of JSON has a
+            // bare quote, so this is found nowhere else.
+            let api = r#""api": "upstash","#;
+            let full = text.replacen(api, &format!(r#"{api} "token": "12345678","#), 1);
+            let again = config::parse(full.as_bytes()).expect("an exported policy");
             assert_eq!(config::export(&again), text);
         }
     }

@@ -83,6 +83,10 @@ pub const VALUE: Bound = bound("bytes", 1, 512);
 pub const MATCHES: Bound = bound("entries", 1, 16);
 /// Streams to Redis, one for each range of slots.
 pub const STREAMS: Bound = bound("streams", 1, 1_000);
+/// Length of the token that opens a store over HTTP.
+pub const TOKEN: Bound = bound("visible ASCII characters", 8, 1_024);
+/// Length of the host that a store over HTTP is asked for, with its port.
+pub const HOST: Bound = bound("characters", 1, 255);
 /// How long a store may take to answer.
 pub const TIMEOUT: Bound = bound("microseconds", 1_000, 10_000_000);
 /// What is added to Retry-After at most.

@@ -1,29 +1,22 @@
 //! Every fault of a policy, as an operator reads it.
 
+#[path = "support/policies.rs"]
+mod policies;
+
+use policies::{accepted, refused};
 use weir_core::{
     config,
     key::KeyPart,
     policy::{
-        Limit, Policy, RequestCost, Store,
+        Limit, RequestCost, Store,
         mode::{MissingKey, Mode, OnStoreFailure},
         quota::Quota,
     },
 };
 
-/// Checks that a policy is refused with exactly these faults, one a line.
-fn refused(text: &str, faults: &[&str]) {
-    let found = config::parse(text.as_bytes()).expect_err("accepted");
-    let found: Vec<_> = found.as_slice().iter().map(ToString::to_string).collect();
-    assert_eq!(found, faults);
-}
-
 /// Checks that a limit with this in it is refused with exactly these faults.
 fn limit_refused(fields: &str, faults: &[&str]) {
     refused(&format!(r#"{{"limits":[{{"name":"a","rate":"10/second",{fields}}}]}}"#), faults);
-}
-
-fn accepted(text: &str) -> Policy {
-    config::parse(text.as_bytes()).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// The only limit of a policy with these fields.
@@ -319,16 +312,6 @@ fn a_header_that_is_to_have_two_values_is_refused() {
     limit_refused(
         r#""match":{"header":{"x-a":"1","X-A":"2"}}"#,
         &["limits[0].match.header names x-a twice, and no request could meet both"],
-    );
-}
-
-#[test]
-fn a_local_share_needs_a_shared_store() {
-    limit_refused(
-        r#""on_store_failure":"local""#,
-        &[
-            r#"limits[0].on_store_failure is "local", which needs a shared store; use allow or deny"#,
-        ],
     );
 }
 

@@ -240,7 +240,7 @@ fn what_this_filter_cannot_do_is_refused_by_name() {
         "store.type is \"redis\"",
     );
     refused(
-        r#"{"store":{"type":"http","cluster":"w"},"limits":[{"name":"a","rate":"1/second"}]}"#,
+        r#"{"store":{"type":"http","cluster":"w","api":"webdis"},"limits":[{"name":"a","rate":"1/second"}]}"#,
         "store.type is \"http\"",
     );
     refused(

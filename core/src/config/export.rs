@@ -3,8 +3,9 @@
 use super::{
     limit::MISSING_KEY,
     quantity::{duration_text, rate_text},
+    store::{APIS, DEFAULT_BRIDGE, DEFAULT_TIMEOUT},
     tiers::{DEFAULT_LEASE, DEFAULT_MAX_DELAY},
-    validate::{DEFAULT_BRIDGE, DEFAULT_NAMESPACE, DEFAULT_TIMEOUT, STORE_FAILURE, STYLES},
+    validate::{DEFAULT_NAMESPACE, STORE_FAILURE, STYLES},
 };
 use crate::{
     policy::{
@@ -24,7 +25,8 @@ use alloc::{
 use serde_json::{Map, Value, json};
 
 /// The policy as JSON that [`super::parse`] reads back to the same policy, fields at their defaults
-/// left out. The secret never enters it: a policy with one comes back without it.
+/// left out. No secret ever enters it: a policy with a `key_secret` comes back without it, and one
+/// whose store needs a `token` is told that it is missing until it is put in again.
 ///
 /// ```
 /// use weir_core::config;
@@ -81,8 +83,12 @@ fn store(store: &Store) -> Value {
                 .unless(*timeout == DEFAULT_TIMEOUT, "timeout", || json!(duration_text(*timeout)));
             "redis"
         }
-        Store::Http { cluster, timeout } => {
+        Store::Http { cluster, api, token: _, host, timeout } => {
             fields.set("cluster", json!(cluster));
+            fields.set("api", word(&APIS, *api));
+            if let Some(host) = host {
+                fields.set("host", json!(host));
+            }
             fields
                 .unless(*timeout == DEFAULT_TIMEOUT, "timeout", || json!(duration_text(*timeout)));
             "http"

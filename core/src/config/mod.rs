@@ -22,6 +22,7 @@ mod limit;
 mod quantity;
 mod schema;
 mod shape;
+mod store;
 mod tiers;
 mod validate;
 

@@ -5,6 +5,7 @@
 
 use super::{
     limit::MISSING_KEY,
+    store::APIS,
     validate::{STORE_FAILURE, STYLES},
 };
 use crate::bounds::{self, Bound};
@@ -112,8 +113,25 @@ fn store() -> Value {
             "type": { "enum": ["local", "redis", "http"] },
             "cluster": name("The proxy's cluster that leads to the store."),
             "streams": number(&bounds::STREAMS, "Streams to Redis, one for each range of slots."),
+            "api": words(&APIS),
+            "token": token(),
+            "host": host(),
             "timeout": duration("How long an answer may take."),
         },
+    })
+}
+
+fn token() -> Value {
+    let pattern = alloc::format!("^[!-~]{{{},{}}}$", bounds::TOKEN.min, bounds::TOKEN.max);
+    json!({ "description": "Opens a store over HTTP.", "type": "string", "pattern": pattern })
+}
+
+fn host() -> Value {
+    json!({
+        "description": "The host that a store over HTTP is asked for; by default the cluster's name.",
+        "type": "string",
+        "maxLength": bounds::HOST.max,
+        "pattern": "^([a-zA-Z0-9._-]+|\\[[0-9a-fA-F:.]+\\])(:[0-9]{1,5})?$",
     })
 }
 

@@ -5,6 +5,7 @@ use super::{
     fields::{Fields, choose, number, text},
     limit, quantity,
     shape::Node,
+    store,
     tiers::Plans,
 };
 use crate::{
@@ -20,10 +21,6 @@ use alloc::{
 
 /// Namespace of a policy that names none.
 pub(super) const DEFAULT_NAMESPACE: &str = "weir";
-/// Time that a store has to answer if the policy names none.
-pub(super) const DEFAULT_TIMEOUT: Micros = Micros::new(10_000);
-/// The cluster of the bridge if the policy names none.
-pub(super) const DEFAULT_BRIDGE: &str = "weir_bridge";
 
 pub(super) const STORE_FAILURE: [(&str, OnStoreFailure); 3] = [
     ("allow", OnStoreFailure::Allow),
@@ -38,16 +35,6 @@ pub(super) const STYLES: [(&str, Style); 4] = [
     ("x-ratelimit", Style::XRateLimit),
 ];
 
-#[derive(Clone, Copy)]
-enum StoreKind {
-    Local,
-    Redis,
-    Http,
-}
-
-const STORES: [(&str, StoreKind); 3] =
-    [("local", StoreKind::Local), ("redis", StoreKind::Redis), ("http", StoreKind::Http)];
-
 /// A policy from its JSON.
 pub(super) fn policy(root: &Node) -> Result<Policy, Faults> {
     let mut faults = Gathering::default();
@@ -60,7 +47,7 @@ fn read_policy(root: &Node, faults: &mut Gathering) -> Option<Policy> {
     let namespace = fields.optional("namespace", DEFAULT_NAMESPACE.to_string(), faults, name);
     let gateways = fields.optional("gateways", 1, faults, number(&bounds::GATEWAYS));
     let store = match fields.take("store") {
-        Some(node) => read_store(node, faults),
+        Some(node) => store::read(node, faults),
         None => Some(Store::Local),
     };
     let key_secret = fields.optional("key_secret", None, faults, |node| secret(node).map(Some));
@@ -89,36 +76,6 @@ fn read_policy(root: &Node, faults: &mut Gathering) -> Option<Policy> {
     };
     check_store_failure(&policy, faults);
     Some(policy)
-}
-
-fn read_store(node: &Node, faults: &mut Gathering) -> Option<Store> {
-    let mut fields = Fields::of("store", node, faults)?;
-    let kind = fields.required("type", faults, |node| choose(node, &STORES))?;
-    let timeout = |fields: &mut Fields<'_>, faults: &mut Gathering| {
-        fields.optional("timeout", DEFAULT_TIMEOUT, faults, |node| {
-            quantity::duration(text(node)?, &bounds::TIMEOUT)
-        })
-    };
-    let store = match kind {
-        StoreKind::Local => Some(Store::Local),
-        StoreKind::Redis => {
-            let cluster = fields.optional("cluster", DEFAULT_BRIDGE.to_string(), faults, name);
-            let streams = fields.optional("streams", 1, faults, number(&bounds::STREAMS));
-            let timeout = timeout(&mut fields, faults);
-            cluster.zip(streams).zip(timeout).map(|((cluster, streams), timeout)| Store::Redis {
-                cluster,
-                streams,
-                timeout,
-            })
-        }
-        StoreKind::Http => {
-            let cluster = fields.required("cluster", faults, name);
-            let timeout = timeout(&mut fields, faults);
-            cluster.zip(timeout).map(|(cluster, timeout)| Store::Http { cluster, timeout })
-        }
-    };
-    fields.finish(faults);
-    store
 }
 
 /// A share of a local count is no remedy for a local store that fails.

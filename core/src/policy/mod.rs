@@ -6,6 +6,7 @@ pub mod quota;
 pub mod style;
 
 use crate::{
+    bounds,
     key::{Facts, HeaderName, KeyPart, fields::FieldValue},
     units::{Cost, Micros},
 };
@@ -57,9 +58,49 @@ pub enum Store {
     Http {
         /// The proxy's cluster that leads there.
         cluster: String,
+        /// What is spoken there.
+        api: HttpApi,
+        /// What opens it; none where the API asks for none.
+        token: Option<Token>,
+        /// The host that it is asked for, with its port if that needs saying; without one, the
+        /// name of the cluster.
+        host: Option<String>,
         /// How long an answer may take.
         timeout: Micros,
     },
+}
+
+/// How Redis is asked over HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HttpApi {
+    /// [webdis](https://webd.is): the parts of a command between slashes, and no token.
+    Webdis,
+    /// The REST API of Upstash: a command as a JSON list, and a token.
+    Upstash,
+}
+
+/// The token of a store. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// A token of visible ASCII characters ([`bounds::TOKEN`]), so that it can stand in a header.
+    pub(crate) fn new(token: String) -> Option<Self> {
+        let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
+        (visible && bounds::TOKEN.contains_len(token.len())).then_some(Self(token))
+    }
+
+    /// The token as text.
+    #[must_use]
+    pub const fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
 }
 
 /// The secret of a policy. It is never shown.
