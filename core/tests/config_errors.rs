@@ -57,6 +57,7 @@ fn a_limit_of_zero_is_a_closed_limit_for_every_algorithm() {
         r#""rate":"0/second","algorithm":"leaky-bucket""#,
         r#""limit":0,"algorithm":"concurrency""#,
         r#""rate":"0/second","shards":4"#,
+        r#""rate":"0/second","cost":4"#,
     ] {
         let limit = limit(fields);
         assert_eq!(limit.tiers.default.limiter(0), weir_core::limiter::Limiter::Closed, "{fields}");

@@ -12,6 +12,7 @@ use super::{
 use crate::{
     bounds,
     key::{HeaderName, KeyPart},
+    limiter::Limiter,
     policy::{
         Limit, RequestCost, Reserve,
         mode::{MissingKey, Mode, OnStoreFailure},
@@ -81,7 +82,7 @@ fn check_cost(path: &str, limit: &Limit, faults: &mut Gathering) {
         RequestCost::Fixed(cost) => cost.get(),
         RequestCost::Header(_) => Cost::ONE.get(),
     };
-    let open = limit.tiers.iter().filter(|tier| tier.quota().capacity() > 0);
+    let open = limit.tiers.iter().filter(|tier| tier.limiter(0) != Limiter::Closed);
     let usable = open.flat_map(|tier| {
         (0..tier.shards())
             .map(|shard| tier.capacity(shard).saturating_sub(limit.reserved(tier, shard)))
