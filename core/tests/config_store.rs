@@ -123,3 +123,60 @@ fn a_local_share_needs_a_shared_store() {
         ],
     );
 }
+
+/// A policy of 40 gateways whose limit falls back on shares, with these fields.
+fn shared(fields: &str) -> String {
+    format!(
+        r#"{{"gateways":40,"store":{{"type":"redis"}},"on_store_failure":"local",
+            "limits":[{{"name":"a",{fields}}}]}}"#,
+    )
+}
+
+#[test]
+fn a_limit_may_fall_back_on_a_share_of_it() {
+    let policy = accepted(&shared(r#""rate":"1000/minute","burst":100"#));
+    let share = policy.limits[0].tiers.default.share(policy.gateways);
+    assert_eq!(share.capacity(), 3);
+    accepted(&shared(r#""rate":"0/second""#));
+    accepted(&shared(r#""algorithm":"sliding-log","rate":"5/minute""#));
+}
+
+#[test]
+fn a_share_that_cannot_be_counted_is_refused() {
+    // Five shards of a thousand each can be logged, the whole by one gateway cannot.
+    let text = shared(r#""algorithm":"sliding-log","rate":"5000/minute","shards":5"#);
+    refused(
+        &text.replace("40", "1"),
+        &["limits[0].on_store_failure is \"local\", but the share of one of 1 gateways is not \
+             possible: a sliding log and a concurrency limit keep an entry for each token, so their \
+             limit must be 0 to 1000 tokens; a sliding window or a token bucket has no such bound; \
+             or change gateways, or use allow or deny"],
+    );
+    accepted(&text);
+}
+
+#[test]
+fn a_share_in_which_no_request_could_pass_is_refused_for_each_tier() {
+    refused(
+        &shared(
+            r#""rate":"1000/minute","burst":100,"cost":4,"key":["path"],
+               "overrides":{"/a":{"rate":"1/second","burst":80},"/b":{"rate":"9/second","burst":80},
+                            "/c":{"rate":"9/second","burst":160},"/d":{"rate":"0/second"}}"#,
+        ),
+        &[2, 3].map(|share| {
+            format!(
+                "limits[0].on_store_failure is \"local\", but the share of one of 40 gateways holds \
+                 {share} and reserves 0, so no ordinary request, of 4, could ever pass; raise the \
+                 limit, or use allow or deny",
+            )
+        }),
+    );
+    refused(
+        &shared(r#""rate":"40/minute","burst":40,"reserve":{"share":"20%","for":{"path":"/a"}}"#),
+        &[
+            "limits[0].on_store_failure is \"local\", but the share of one of 40 gateways holds 1 and \
+             reserves 1, so no ordinary request, of 1, could ever pass; raise the limit, or use \
+             allow or deny",
+        ],
+    );
+}

@@ -78,10 +78,7 @@ pub(super) fn read(
 /// What could never pass is no limit but a mistake: a cost above what a limit, or one of its
 /// shards, has for requests that may not draw its reserve.
 fn check_cost(path: &str, limit: &Limit, faults: &mut Gathering) {
-    let cost = match limit.cost {
-        RequestCost::Fixed(cost) => cost.get(),
-        RequestCost::Header(_) => Cost::ONE.get(),
-    };
+    let cost = limit.cost.least().get();
     let open = limit.tiers.iter().filter(|tier| tier.limiter(0) != Limiter::Closed);
     let usable = open.flat_map(|tier| {
         (0..tier.shards())

@@ -10,7 +10,8 @@ use super::{
 };
 use crate::{
     bounds,
-    policy::{KeySecret, Limit, Policy, Store, mode::OnStoreFailure, style::Style},
+    limiter::Limiter,
+    policy::{KeySecret, Limit, Policy, Store, mode::OnStoreFailure, quota::Tier, style::Style},
     units::Micros,
 };
 use alloc::{
@@ -78,19 +79,47 @@ fn read_policy(root: &Node, faults: &mut Gathering) -> Option<Policy> {
     Some(policy)
 }
 
-/// A share of a local count is no remedy for a local store that fails.
+/// A share of a local count is no remedy for a local store that fails, nor is one that cannot be
+/// counted or in which no request could ever pass.
 fn check_store_failure(policy: &Policy, faults: &mut Gathering) {
-    if policy.store != Store::Local {
-        return;
-    }
-    for (i, limit) in policy.limits.iter().enumerate() {
-        if limit.on_store_failure == OnStoreFailure::Local {
-            faults.add(
-                &format!("limits[{i}].on_store_failure"),
-                "is \"local\", which needs a shared store; use allow or deny",
-            );
+    let limits = policy.limits.iter().enumerate();
+    for (i, limit) in limits.filter(|(_, limit)| limit.on_store_failure == OnStoreFailure::Local) {
+        let path = format!("limits[{i}].on_store_failure");
+        if policy.store == Store::Local {
+            faults.add(&path, "is \"local\", which needs a shared store; use allow or deny");
+            continue;
         }
+        let mut told: Vec<String> = limit
+            .tiers
+            .iter()
+            .filter_map(|tier| share_fault(limit, tier, policy.gateways))
+            .collect();
+        told.sort_unstable();
+        told.dedup();
+        told.into_iter().for_each(|message| faults.add(&path, message));
     }
+}
+
+/// What is wrong with a gateway's share of a tier.
+fn share_fault(limit: &Limit, tier: &Tier, gateways: u64) -> Option<String> {
+    let share = match tier.quota().share(gateways) {
+        Ok(Limiter::Closed) => return None,
+        Ok(share) => share.capacity(),
+        Err(unfit) => {
+            return Some(format!(
+                "is \"local\", but the share of one of {gateways} gateways is not possible: \
+                 {unfit}; or change gateways, or use allow or deny",
+            ));
+        }
+    };
+    let (cost, reserved) = (limit.cost.least().get(), limit.reserved_of(share));
+    (cost > share.saturating_sub(reserved)).then(|| {
+        format!(
+            "is \"local\", but the share of one of {gateways} gateways holds {share} and reserves \
+             {reserved}, so no ordinary request, of {cost}, could ever pass; raise the limit, or \
+             use allow or deny",
+        )
+    })
 }
 
 fn read_limits(

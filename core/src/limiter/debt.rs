@@ -216,7 +216,7 @@ impl Drain {
 }
 
 /// Greatest common divisor by Euclid; of 0 and n it is n.
-fn gcd(mut a: u64, mut b: u64) -> u64 {
+pub(crate) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while let Some(rest) = a.checked_rem(b) {
         (a, b) = (b, rest);
     }

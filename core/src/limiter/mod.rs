@@ -197,6 +197,20 @@ impl Limiter {
         }
     }
 
+    /// The most that could ever pass at once, in tokens: the limit that each decision names.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        match self {
+            Self::Closed => CLOSED.limit,
+            Self::TokenBucket(limit) => limit.burst(),
+            Self::FixedWindow(limit) => limit.limit(),
+            Self::SlidingWindow(limit) => limit.limit(),
+            Self::SlidingLog(limit) => limit.limit(),
+            Self::LeakyBucket(limit) => limit.places(),
+            Self::Concurrency(limit) => limit.limit(),
+        }
+    }
+
     /// The kind of state that the algorithm keeps. Limits of one kind read each other's state.
     #[must_use]
     pub const fn state_kind(&self) -> &'static str {

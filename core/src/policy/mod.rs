@@ -3,11 +3,13 @@
 pub mod matching;
 pub mod mode;
 pub mod quota;
+mod share;
 pub mod style;
 
 use crate::{
     bounds,
     key::{Facts, HeaderName, KeyPart, fields::FieldValue},
+    limiter::Limiter,
     units::{Cost, Micros},
 };
 use alloc::{string::String, vec::Vec};
@@ -236,6 +238,15 @@ fn find<'a>(tiers: &'a [(String, Tier)], name: &[u8]) -> Option<&'a Tier> {
 }
 
 impl RequestCost {
+    /// The least that a request can take.
+    #[must_use]
+    pub const fn least(&self) -> Cost {
+        match self {
+            Self::Fixed(cost) => *cost,
+            Self::Header(_) => Cost::ONE,
+        }
+    }
+
     /// The cost of a request.
     pub fn of(&self, facts: &impl Facts) -> Cost {
         match self {
@@ -261,14 +272,28 @@ impl Limit {
     /// Tokens of one shard of a tier that are reserved.
     #[must_use]
     pub fn reserved(&self, tier: &Tier, shard: usize) -> u64 {
+        self.reserved_of(tier.capacity(shard))
+    }
+
+    /// Tokens of so many that are reserved.
+    pub(crate) fn reserved_of(&self, capacity: u64) -> u64 {
         let share = self.reserve.as_ref().map_or(0, |reserve| reserve.share);
-        tier.capacity(shard).saturating_mul(share).div_ceil(100)
+        capacity.saturating_mul(share).div_ceil(100)
     }
 
     /// Tokens that a request must leave in one shard of a tier.
     pub fn floor(&self, tier: &Tier, shard: usize, facts: &impl Facts) -> u64 {
+        self.floor_of(tier.capacity(shard), facts)
+    }
+
+    /// Tokens that a request must leave in a gateway's share; see [`Tier::share`].
+    pub fn share_floor(&self, share: &Limiter, facts: &impl Facts) -> u64 {
+        self.floor_of(share.capacity(), facts)
+    }
+
+    fn floor_of(&self, capacity: u64, facts: &impl Facts) -> u64 {
         match &self.reserve {
-            Some(reserve) if !reserve.critical.applies(facts) => self.reserved(tier, shard),
+            Some(reserve) if !reserve.critical.applies(facts) => self.reserved_of(capacity),
             _ => 0,
         }
     }

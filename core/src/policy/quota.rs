@@ -154,7 +154,8 @@ impl Quota {
         })
     }
 
-    fn limiter(&self) -> Result<Limiter, Unfit> {
+    /// The limiter of the whole.
+    pub(super) fn limiter(&self) -> Result<Limiter, Unfit> {
         if self.is_closed() {
             return Ok(Limiter::Closed);
         }

@@ -4,8 +4,8 @@ use super::Call;
 use crate::{
     bounds,
     decision::{Decision, Never, Outcome},
-    limiter::{Limiter, State},
-    units::{Instant, Micros},
+    limiter::Limiter,
+    units::Micros,
 };
 use alloc::vec::Vec;
 
@@ -68,8 +68,7 @@ impl Call<'_> {
 /// The decision of one limit; `None` for integers that its script cannot reply.
 fn decision(limiter: &Limiter, numbers: [i64; NUMBERS_PER_LIMIT]) -> Option<Decision> {
     let [outcome, remaining, wait, reset] = numbers;
-    // Every decision of a limiter names the same limit.
-    let limit = limiter.peek(&State::None, Instant::EPOCH).limit;
+    let limit = limiter.capacity();
     let wait = micros(wait)?;
     let outcome = match (outcome, wait) {
         (0, Micros::ZERO) => None,

@@ -3,10 +3,10 @@
 use weir_core::{config, policy::Policy};
 
 /// Checks that a policy is refused with exactly these faults, one a line.
-pub(crate) fn refused(text: &str, faults: &[&str]) {
+pub(crate) fn refused(text: &str, faults: &[impl AsRef<str>]) {
     let found = config::parse(text.as_bytes()).expect_err("accepted");
     let found: Vec<_> = found.as_slice().iter().map(ToString::to_string).collect();
-    assert_eq!(found, faults);
+    assert_eq!(found, faults.iter().map(AsRef::as_ref).collect::<Vec<_>>());
 }
 
 /// A policy that has no fault.
