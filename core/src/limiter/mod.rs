@@ -11,11 +11,14 @@ pub mod concurrency;
 pub mod debt;
 pub mod fixed_window;
 pub mod leaky_bucket;
+mod recall;
 pub mod sliding_log;
 pub mod sliding_window;
 pub mod tick;
 pub mod token_bucket;
 pub mod window;
+
+pub use recall::Recalled;
 
 use crate::{
     bounds,

@@ -65,6 +65,11 @@ impl SlidingWindow {
         self.window.length.get()
     }
 
+    /// The length of a window.
+    pub(super) const fn span(&self) -> Micros {
+        Micros::new(self.window.tick.micros(self.window.length.get()))
+    }
+
     /// The estimate times W.
     fn weight(&self, current: &Current) -> u64 {
         let overlap = self.length().saturating_sub(current.elapsed);
