@@ -3,12 +3,14 @@
 
 use std::{
     fs::{self, File},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::eventually::blocking;
 
@@ -78,6 +80,33 @@ impl Process {
         }
         let _ = child.wait();
     }
+
+    /// Ends it at once, whatever it is doing, and waits for it.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Stops it where it is: its connections stay open, and nobody answers on them. Returns when
+    /// it stands still.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn freeze(&mut self) -> Result<()> {
+        let id = running(&mut self.child).with_context(|| format!("{} has ended", self.name))?;
+        kill_process(id, Signal::STOP)?;
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let stands = blocking(GRACE, || matches!(waitid(WaitId::Pid(id), stopped), Ok(Some(_))));
+        ensure!(stands, "{} does not stand still", self.name);
+        Ok(())
+    }
+
+    /// Lets it go on after [`Process::freeze`].
+    pub fn thaw(&mut self) {
+        if let Some(id) = running(&mut self.child) {
+            let _ = kill_process(id, Signal::CONT);
+        }
+    }
 }
 
 impl Drop for Process {
@@ -86,17 +115,26 @@ impl Drop for Process {
     }
 }
 
-/// Sends SIGTERM. A child that has been waited for is left alone: its number may be another's.
+/// Sends SIGTERM, which a process that stands still receives when it goes on.
 fn ask_to_end(child: &mut Child) {
-    use rustix::process::{Pid, Signal, kill_process};
+    if let Some(id) = running(child) {
+        let _ = kill_process(id, Signal::TERM);
+        let _ = kill_process(id, Signal::CONT);
+    }
+}
 
+/// The number of a child that runs. One that has been waited for has none: it may be another's.
+fn running(child: &mut Child) -> Option<Pid> {
     if !matches!(child.try_wait(), Ok(None)) {
-        return;
+        return None;
     }
-    let Ok(number) = i32::try_from(child.id()) else { return };
-    if let Some(pid) = Pid::from_raw(number) {
-        let _ = kill_process(pid, Signal::TERM);
-    }
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
+}
+
+/// An address of 127.0.0.1 that nobody listens on. Another may take it before it is used, so
+/// whoever starts a program there checks that it is that program which answers.
+pub(crate) fn free_port() -> Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
 /// Its own process group, so that Ctrl-C reaches this program alone, which then stops things in
@@ -105,7 +143,7 @@ fn ask_to_end(child: &mut Child) {
 fn bind_to_this_process(command: &mut Command) {
     use std::os::unix::process::CommandExt as _;
 
-    use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+    use rustix::process::{getpid, getppid, set_parent_process_death_signal};
 
     let parent = getpid();
     command.process_group(0);
@@ -166,6 +204,40 @@ mod tests {
         process.stop();
         assert!(process.log().contains("asked"), "{}", process.log());
         assert!(start.elapsed() < GRACE);
+    }
+
+    #[test]
+    fn a_frozen_one_stands_still_until_it_is_thawed() {
+        let (mut process, _folder) = shell("while :; do echo tick; sleep 0.001; done");
+        assert!(logged(&process, "tick"));
+        process.freeze().unwrap();
+        let length = process.log().len();
+        let grows = |within| blocking(within, || process.log().len() > length);
+        assert!(!grows(Duration::from_millis(50)));
+        process.thaw();
+        let grows = |within| blocking(within, || process.log().len() > length);
+        assert!(grows(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn a_frozen_one_is_dropped_at_once() {
+        let (mut process, _folder) = shell("exec sleep 600");
+        let id = process.id();
+        process.freeze().unwrap();
+        let start = Instant::now();
+        drop(process);
+        assert!(!is_running(id) && start.elapsed() < GRACE);
+    }
+
+    #[test]
+    fn a_killed_one_is_not_asked() {
+        let (mut process, _folder) =
+            shell("trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done");
+        assert!(logged(&process, "ready"));
+        process.kill();
+        assert!(process.exited().unwrap().is_some_and(|status| !status.success()));
+        assert!(!process.log().contains("asked"));
+        assert!(process.freeze().is_err());
     }
 
     #[test]

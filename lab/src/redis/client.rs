@@ -1,112 +1,9 @@
-//! A real Redis on a free port of 127.0.0.1, without persistence, and what the tests ask of it.
+//! A connection to Redis, and what the tests ask over it.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    path::Path,
-    process::Command,
-    time::Duration,
-};
+use std::{net::SocketAddr, time::Duration};
 
-use anyhow::{Context as _, Result, bail};
-use redis::{Connection, ErrorKind, ServerErrorKind, Value, cmd, pipe};
-use tempfile::TempDir;
-
-use crate::{eventually::blocking, processes::Process};
-
-/// How long a server may take to answer for the first time.
-const START: Duration = Duration::from_secs(20);
-
-/// How long one answer may take while it is not known that Redis is there.
-const FIRST_ANSWER: Duration = Duration::from_millis(500);
-
-/// How long one answer may take.
-const ANSWER: Duration = Duration::from_secs(30);
-
-/// Ports tried: between finding a free one and the server's taking it, another may come first.
-const TRIES: u32 = 10;
-
-/// A running server; it is stopped when the value is dropped.
-pub struct Redis {
-    // Before the folder that its log is in.
-    process: Process,
-    address: SocketAddr,
-    _folder: TempDir,
-}
-
-impl Redis {
-    /// Starts a `redis-server`.
-    ///
-    /// # Errors
-    /// When there is none, or it does not answer.
-    pub fn start(program: &Path) -> Result<Self> {
-        for _ in 0..TRIES {
-            if let Some(redis) = Self::start_on(program, free_port()?)? {
-                return Ok(redis);
-            }
-        }
-        bail!("no port of {TRIES} was still free when Redis started on it")
-    }
-
-    /// `None` if another has taken the port.
-    fn start_on(program: &Path, address: SocketAddr) -> Result<Option<Self>> {
-        let folder = tempfile::tempdir()?;
-        let process =
-            Process::start("redis", command(program, address, folder.path()), folder.path())?;
-        let mut redis = Self { process, address, _folder: folder };
-        let mut ready = false;
-        let mut ended = None;
-        blocking(START, || {
-            ended = redis.process.exited().ok().flatten();
-            ready = ended.is_none() && redis.is_mine();
-            ready || ended.is_some()
-        });
-        match ended {
-            Some(_) if redis.process.log().contains("Address already in use") => Ok(None),
-            None if ready => Ok(Some(redis)),
-            _ => bail!("redis-server did not start:\n{}", redis.process.log()),
-        }
-    }
-
-    /// Whether what answers is this process and no other that has the port.
-    fn is_mine(&self) -> bool {
-        let client = self.client_within(FIRST_ANSWER);
-        let number = client.and_then(|mut client| client.info("server", "process_id"));
-        number.is_ok_and(|number| number == self.process.id().to_string())
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// A new connection.
-    ///
-    /// # Errors
-    /// When it is refused.
-    pub fn client(&self) -> Result<Client> {
-        self.client_within(ANSWER)
-    }
-
-    fn client_within(&self, answer: Duration) -> Result<Client> {
-        let client = redis::Client::open(format!("redis://{}", self.address))?;
-        let connection = client.get_connection_with_timeout(answer)?;
-        connection.set_read_timeout(Some(answer))?;
-        Ok(Client { connection })
-    }
-}
-
-fn free_port() -> Result<SocketAddr> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
-}
-
-fn command(program: &Path, address: SocketAddr, folder: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.args(["--bind", &address.ip().to_string(), "--port", &address.port().to_string()]);
-    command.args(["--save", "", "--appendonly", "no", "--daemonize", "no"]);
-    command.arg("--dir").arg(folder);
-    command
-}
+use anyhow::{Context as _, Result};
+use redis::{Connection, ErrorKind, IntoConnectionInfo as _, ServerErrorKind, Value, cmd, pipe};
 
 /// A call of a script.
 #[derive(Clone, Debug)]
@@ -147,6 +44,17 @@ pub struct Client {
 }
 
 impl Client {
+    pub(super) fn connect(
+        address: SocketAddr,
+        password: Option<&str>,
+        answer: Duration,
+    ) -> Result<Self> {
+        let client = redis::Client::open(connection_info(address, password)?)?;
+        let connection = client.get_connection_with_timeout(answer)?;
+        connection.set_read_timeout(Some(answer))?;
+        Ok(Self { connection })
+    }
+
     /// Loads a script and returns the SHA-1 that Redis knows it by.
     ///
     /// # Errors
@@ -243,12 +151,62 @@ impl Client {
         micros(cmd("TIME").query(&mut self.connection)?)
     }
 
+    /// How often scripts were called, by their text or by their SHA-1. A call that Redis did not
+    /// know the script of counts too: it reached Redis.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub fn script_calls(&mut self) -> Result<u64> {
+        let text: String = cmd("INFO").arg("commandstats").query(&mut self.connection)?;
+        let mut calls = 0;
+        for name in ["eval", "evalsha"] {
+            let start = format!("cmdstat_{name}:calls=");
+            let line = text.lines().find_map(|line| line.strip_prefix(&start));
+            if let Some(number) = line.and_then(|rest| rest.split(',').next()) {
+                calls += number.parse::<u64>().with_context(|| text.clone())?;
+            }
+        }
+        Ok(calls)
+    }
+
+    /// Sets a parameter of the server.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it may not have that value.
+    pub fn config_set(&mut self, name: &str, value: &str) -> Result<()> {
+        self.run(&["CONFIG", "SET", name, value])
+    }
+
+    /// Keys that were thrown out for want of memory.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub fn evicted(&mut self) -> Result<u64> {
+        Ok(self.info("stats", "evicted_keys")?.parse()?)
+    }
+
+    /// Bytes of memory that Redis has in use.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub fn used_memory(&mut self) -> Result<u64> {
+        Ok(self.info("memory", "used_memory")?.parse()?)
+    }
+
     /// One line of `INFO`.
-    fn info(&mut self, section: &str, name: &str) -> Result<String> {
+    pub(super) fn info(&mut self, section: &str, name: &str) -> Result<String> {
         let text: String = cmd("INFO").arg(section).query(&mut self.connection)?;
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         Ok(value.with_context(|| format!("{name} in INFO {section}"))?.to_owned())
     }
+}
+
+/// Where and as whom to connect.
+fn connection_info(address: SocketAddr, password: Option<&str>) -> Result<redis::ConnectionInfo> {
+    let info = format!("redis://{address}").into_connection_info()?;
+    let Some(password) = password else { return Ok(info) };
+    let settings = info.redis_settings().clone().set_password(password);
+    Ok(info.set_redis_settings(settings))
 }
 
 fn evalsha(call: &ScriptCall) -> redis::Cmd {

@@ -1,0 +1,204 @@
+//! A real Redis on a free port of 127.0.0.1, without persistence: started, frozen, killed, and
+//! started again empty on the same port.
+
+mod client;
+mod tls;
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail};
+use tempfile::TempDir;
+
+pub use self::{
+    client::{Client, Expiry, Observed, ScriptCall},
+    tls::Tls,
+};
+use crate::{
+    eventually::blocking,
+    processes::{Process, free_port},
+};
+
+/// How long a server may take to answer for the first time.
+const START: Duration = Duration::from_secs(20);
+
+/// How long one answer may take while it is not known that Redis is there.
+const FIRST_ANSWER: Duration = Duration::from_millis(500);
+
+/// How long one answer may take.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// Ports tried: between finding a free one and the server's taking it, another may come first.
+const TRIES: u32 = 10;
+
+/// How a server is started.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The password that every connection must give.
+    pub password: Option<String>,
+    /// Whether it speaks TLS too, on a port beside the plain one: see [`Redis::tls`].
+    pub tls: bool,
+    /// Further arguments, as in `["--maxmemory", "2mb"]`.
+    pub args: Vec<String>,
+}
+
+/// A server; it is stopped when the value is dropped.
+pub struct Redis {
+    // Before the folder that its log is in.
+    process: Process,
+    plan: Plan,
+}
+
+/// All that it takes to start it, once or again.
+struct Plan {
+    program: PathBuf,
+    options: Options,
+    address: SocketAddr,
+    tls: Option<Tls>,
+    folder: TempDir,
+}
+
+impl Redis {
+    /// Starts a `redis-server`.
+    ///
+    /// # Errors
+    /// When there is none, or it does not answer.
+    pub fn start(program: &Path) -> Result<Self> {
+        Self::start_with(program, Options::default())
+    }
+
+    /// Starts a `redis-server` with options.
+    ///
+    /// # Errors
+    /// When there is none, or it does not answer.
+    pub fn start_with(program: &Path, options: Options) -> Result<Self> {
+        for _ in 0..TRIES {
+            let plan = Plan::new(program, options.clone())?;
+            if let Some(process) = plan.start()? {
+                return Ok(Self { process, plan });
+            }
+        }
+        bail!("no port of {TRIES} was still free when Redis started on it")
+    }
+
+    /// Stops it, and starts it again on the same port. It is empty then: of keys, scripts and
+    /// statistics.
+    ///
+    /// # Errors
+    /// When it does not answer, or another has taken the port meanwhile.
+    pub fn restart(&mut self) -> Result<()> {
+        self.process.stop();
+        let process = self.plan.start()?;
+        self.process = process.context("another has taken the port of Redis")?;
+        Ok(())
+    }
+
+    /// Kills it, as a crash would. It stays down until [`Redis::restart`].
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// Stops it where it is. Connections stay open and new ones are taken by the system, but
+    /// nobody answers on them until [`Redis::thaw`].
+    ///
+    /// # Errors
+    /// When it does not run.
+    pub fn freeze(&mut self) -> Result<()> {
+        self.process.freeze()
+    }
+
+    /// Lets it go on. It then answers what was sent meanwhile.
+    pub fn thaw(&mut self) {
+        self.process.thaw();
+    }
+
+    /// Where it listens for plain connections.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.plan.address
+    }
+
+    /// Where it listens for TLS, if it was started so.
+    #[must_use]
+    pub const fn tls(&self) -> Option<&Tls> {
+        self.plan.tls.as_ref()
+    }
+
+    /// The password that it was started with.
+    #[must_use]
+    pub fn password(&self) -> Option<&str> {
+        self.plan.options.password.as_deref()
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn client(&self) -> Result<Client> {
+        self.client_within(ANSWER)
+    }
+
+    /// A new connection on which no answer may take longer than this.
+    ///
+    /// # Errors
+    /// When it is refused or takes longer.
+    pub fn client_within(&self, answer: Duration) -> Result<Client> {
+        self.plan.client(answer)
+    }
+}
+
+impl Plan {
+    fn new(program: &Path, options: Options) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let tls = if options.tls { Some(Tls::create(free_port()?, folder.path())?) } else { None };
+        Ok(Self { program: program.to_owned(), options, address: free_port()?, tls, folder })
+    }
+
+    /// `None` if another has taken a port.
+    fn start(&self) -> Result<Option<Process>> {
+        let mut process = Process::start("redis", self.command(), self.folder.path())?;
+        let mut ready = false;
+        let mut ended = None;
+        blocking(START, || {
+            ended = process.exited().ok().flatten();
+            ready = ended.is_none() && self.is_served_by(&process);
+            ready || ended.is_some()
+        });
+        match ended {
+            Some(_) if process.log().contains("Address already in use") => Ok(None),
+            None if ready => Ok(Some(process)),
+            _ => bail!("redis-server did not start:\n{}", process.log()),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        let (ip, port) = (self.address.ip().to_string(), self.address.port().to_string());
+        command.args(["--bind", &ip, "--port", &port]);
+        command.args(["--save", "", "--appendonly", "no", "--daemonize", "no"]);
+        command.arg("--dir").arg(self.folder.path());
+        if let Some(password) = &self.options.password {
+            command.args(["--requirepass", password]);
+        }
+        if let Some(tls) = &self.tls {
+            tls.add_to(&mut command);
+        }
+        command.args(&self.options.args);
+        command
+    }
+
+    /// Whether what answers is this process and no other that has the port.
+    fn is_served_by(&self, process: &Process) -> bool {
+        let client = self.client(FIRST_ANSWER);
+        let number = client.and_then(|mut client| client.info("server", "process_id"));
+        number.is_ok_and(|number| number == process.id().to_string())
+    }
+
+    fn client(&self, answer: Duration) -> Result<Client> {
+        Client::connect(self.address, self.options.password.as_deref(), answer)
+    }
+}
