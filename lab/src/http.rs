@@ -4,9 +4,9 @@ use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full};
 use hyper::{
-    HeaderMap, Request,
+    HeaderMap, Method, Request,
     client::conn::http1::{self, SendRequest},
     header::{HOST, HeaderName, HeaderValue},
 };
@@ -48,7 +48,7 @@ impl Answer {
 /// A connection.
 pub struct Client {
     address: SocketAddr,
-    sender: SendRequest<Empty<Bytes>>,
+    sender: SendRequest<Full<Bytes>>,
 }
 
 impl Client {
@@ -72,12 +72,36 @@ impl Client {
     /// # Errors
     /// When the connection breaks, or no answer comes in time.
     pub async fn get(&mut self, path: &str, headers: &[(&str, &[u8])]) -> Result<Answer> {
-        let mut request = Request::get(path).header(HOST, self.address.to_string());
+        self.send(Method::GET, path, headers, Bytes::new()).await
+    }
+
+    /// Sends a POST and waits for the whole answer.
+    ///
+    /// # Errors
+    /// When the connection breaks, or no answer comes in time.
+    pub async fn post(
+        &mut self,
+        path: &str,
+        headers: &[(&str, &[u8])],
+        body: impl Into<Bytes>,
+    ) -> Result<Answer> {
+        self.send(Method::POST, path, headers, body.into()).await
+    }
+
+    async fn send(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &[u8])],
+        body: Bytes,
+    ) -> Result<Answer> {
+        let mut request =
+            Request::builder().method(method).uri(path).header(HOST, self.address.to_string());
         for (name, value) in headers {
             let name = HeaderName::from_bytes(name.as_bytes())?;
             request = request.header(name, HeaderValue::from_bytes(value)?);
         }
-        let request = request.body(Empty::new())?;
+        let request = request.body(Full::new(body))?;
         let answer = async {
             self.sender.ready().await?;
             let (head, body) = self.sender.send_request(request).await?.into_parts();
@@ -95,6 +119,19 @@ impl Client {
 /// As [`Client::connect`] and [`Client::get`].
 pub async fn get(address: SocketAddr, path: &str) -> Result<Answer> {
     Client::connect(address).await?.get(path, &[]).await
+}
+
+/// Sends one POST over a connection of its own.
+///
+/// # Errors
+/// As [`Client::connect`] and [`Client::post`].
+pub async fn post(
+    address: SocketAddr,
+    path: &str,
+    headers: &[(&str, &[u8])],
+    body: impl Into<Bytes>,
+) -> Result<Answer> {
+    Client::connect(address).await?.post(path, headers, body).await
 }
 
 /// Sends bytes as they are, whatever they are, and returns all that comes back until the other
@@ -145,6 +182,15 @@ mod tests {
         let sent = sent.await.unwrap();
         assert!(sent.starts_with(b"GET /path HTTP/1.1\r\n"));
         assert!(sent.windows(8).any(|window| window == b"x-a: b\xff\x80"), "{sent:?}");
+    }
+
+    #[tokio::test]
+    async fn a_body_has_its_length() {
+        let (address, sent) = serve_once("HTTP/1.1 204 No Content\r\n\r\n").await;
+        post(address, "/path", &[], "b\r\n\r\n").await.unwrap();
+        let sent = String::from_utf8(sent.await.unwrap()).unwrap();
+        assert!(sent.starts_with("POST /path HTTP/1.1\r\n"));
+        assert!(sent.contains("content-length: 5\r\n"), "{sent}");
     }
 
     #[tokio::test]

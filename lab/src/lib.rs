@@ -18,3 +18,4 @@ pub mod processes;
 pub mod redis;
 pub mod serve;
 pub mod terminal;
+pub mod webdis;

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every part in turn, whatever became of the one before, and the sum at the end.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
     time::{Duration, Instant},
 };
@@ -12,7 +12,8 @@ use crate::{
     build,
     flags::Part,
     run::{self, Counts},
-    tidy, tools,
+    tidy,
+    tools::{self, Browser},
     workspace::Workspace,
 };
 
@@ -155,10 +156,8 @@ fn web_part(steps: &mut Steps<'_>) {
 
 fn e2e_part(steps: &mut Steps<'_>) {
     let workspace = steps.workspace;
-    let found = steps.get("tools", || {
-        Ok((tools::for_build(workspace)?, tools::envoy()?, tools::redis()?, tools::browser()?))
-    });
-    let Some((builders, envoy, redis, browser)) = found else {
+    let found = steps.get("tools", || Ok((tools::for_build(workspace)?, EndToEndTools::find()?)));
+    let Some((builders, tools)) = found else {
         return;
     };
     let Ok(built) = build::all(workspace, &builders) else {
@@ -172,17 +171,40 @@ fn e2e_part(steps: &mut Steps<'_>) {
         tidy::modules(&built.filter, &clock)
     });
     let mut cargo = workspace.cargo(["test", "--no-fail-fast", "-p", "weir-tests"]);
-    let parts: [(&str, &Path); 7] = [
-        ("WEIR_ENVOY", &envoy),
-        ("WEIR_REDIS", &redis),
+    let parts: [(&str, &Path); 9] = [
+        ("WEIR_ENVOY", &tools.envoy),
+        ("WEIR_REDIS", &tools.redis),
+        ("WEIR_WEBDIS", &tools.webdis),
+        ("WEIR_UPSTASH_CLIENT", &tools.upstash_client),
         ("WEIR_FILTER", &built.filter),
         ("WEIR_FILTER_TEST_CLOCK", &clock),
         ("WEIR_PLAYGROUND", &built.page),
-        ("WEIR_CHROMEDRIVER", &browser.chromedriver),
-        ("WEIR_CHROMIUM", &browser.chromium),
+        ("WEIR_CHROMEDRIVER", &tools.browser.chromedriver),
+        ("WEIR_CHROMIUM", &tools.browser.chromium),
     ];
     cargo.envs(parts);
     steps.tests("the real Envoy and the real browser", &mut cargo);
+}
+
+/// What the end-to-end tests start.
+struct EndToEndTools {
+    envoy: PathBuf,
+    redis: PathBuf,
+    webdis: PathBuf,
+    upstash_client: PathBuf,
+    browser: Browser,
+}
+
+impl EndToEndTools {
+    fn find() -> Result<Self> {
+        Ok(Self {
+            envoy: tools::envoy()?,
+            redis: tools::redis()?,
+            webdis: tools::webdis()?,
+            upstash_client: tools::upstash_client()?,
+            browser: tools::browser()?,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -7,9 +7,12 @@ mod browser;
 mod cache;
 mod debian;
 mod envoy;
+mod npm;
 mod redis;
 mod rust;
+mod upstash;
 mod wasm_opt;
+mod webdis;
 
 use std::{
     env,
@@ -70,6 +73,16 @@ pub(crate) fn browser() -> Result<Browser> {
 /// The Redis that the scripts are tested on.
 pub(crate) fn redis() -> Result<PathBuf> {
     redis::find()
+}
+
+/// The webdis that the filter is tested with.
+pub(crate) fn webdis() -> Result<PathBuf> {
+    webdis::find()
+}
+
+/// The module of Upstash's own client.
+pub(crate) fn upstash_client() -> Result<PathBuf> {
+    upstash::find(&Cache::find()?)
 }
 
 /// The target without an operating system, for the proof that the core needs none.

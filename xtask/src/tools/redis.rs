@@ -10,7 +10,7 @@ use crate::{run, tools::cache::shorten};
 pub(crate) fn find() -> Result<PathBuf> {
     const NAME: &str = "redis-server";
     if on_path(NAME).is_none() {
-        debian::install(&[NAME], "the server that the scripts are tested on")?;
+        debian::install_server(NAME, "the server that the scripts are tested on")?;
     }
     let path = on_path(NAME).context("redis-server is still not on PATH")?;
     let text = run::quiet(Command::new(&path).arg("--version"))?;

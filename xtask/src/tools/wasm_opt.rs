@@ -1,14 +1,10 @@
 //! `wasm-opt` from npm, where npm is there. Weir works without it: the modules are then larger.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{Cache, on_path, say};
-use crate::run;
+use super::{Cache, npm, on_path, say};
 
 /// Older ones, Debian's among them, cannot read what today's compiler writes.
 const VERSION: &str = "132";
@@ -16,7 +12,7 @@ const PROGRAM: &str = "node_modules/.bin/wasm-opt";
 
 pub(crate) fn find(cache: &Cache) -> Result<Option<PathBuf>> {
     let tool = format!("binaryen-{VERSION}");
-    let (Some(npm), Some(_)) = (on_path("npm"), on_path("node")) else {
+    let (Some(program), Some(_)) = (on_path("npm"), on_path("node")) else {
         say("wasm-opt", "no npm to install it with: going on without, the modules stay larger");
         return Ok(None);
     };
@@ -28,18 +24,13 @@ pub(crate) fn find(cache: &Cache) -> Result<Option<PathBuf>> {
         "wasm-opt",
         &format!("installing {VERSION} with npm (makes modules smaller; some seconds)"),
     );
-    match cache.install(&tool, PROGRAM, |folder| npm_install(&npm, folder)) {
+    match cache
+        .install(&tool, PROGRAM, |folder| npm::install(&program, "binaryen", VERSION, folder))
+    {
         Ok(path) => Ok(Some(path)),
         Err(error) => {
             say("wasm-opt", &format!("going on without, the modules stay larger: {error:#}"));
             Ok(None)
         }
     }
-}
-
-fn npm_install(npm: &Path, folder: &Path) -> Result<()> {
-    let mut command = Command::new(npm);
-    command.args(["install", "--no-audit", "--no-fund", "--prefix"]).arg(folder);
-    command.arg(format!("binaryen@{VERSION}")).current_dir(folder);
-    run::shown(&mut command)
 }
