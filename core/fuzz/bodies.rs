@@ -182,9 +182,18 @@ pub(crate) fn script_reply(bytes: &[u8]) {
         enforced: true,
     };
     for limits in [&[asked(1)][..], &[asked(1), asked(2)]] {
-        let Ok(call) = script::Call::new(limits) else { continue };
-        if let Ok(decisions) = call.decisions(&reply) {
-            assert_eq!(decisions.len(), limits.len());
+        for call in [script::Call::new(limits), script::Call::refundable(limits)] {
+            let Ok(call) = call else { continue };
+            if let Ok(decisions) = call.decisions(&reply) {
+                assert_eq!(decisions.len(), limits.len());
+                assert!(call.taken_from(&decisions).count() <= limits.len());
+            }
+            if let Ok((decisions, _)) = call.charged(&reply) {
+                assert_eq!(call.decisions(&reply), Ok(decisions));
+            }
+        }
+        if let Ok(refund) = script::Refund::new(limits, call.charged) {
+            let _ = refund.outcome(&reply);
         }
     }
     if let Some(release) = Release::new(&limiter, Key::new(digest(0), digest(1)), 7) {

@@ -35,6 +35,13 @@ local function owed_at(now_tick, state, tick, refill)
   return (drained_tick - now_tick) * refill + rest
 end
 
+-- what is stored where so many units are owed at a tick
+local function debt_text(owed, now_tick, tick, refill)
+  local rest = owed % refill
+  local drained_at = (now_tick + (owed - rest) / refill) * tick
+  return rest > 0 and string.format('%.0f:%.0f', drained_at, rest) or drained_at
+end
+
 -- one request on a debt; `queue`: it waits for what is owed before it
 local function debt(state, at, peek, queue)
   local tick, refill = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
@@ -57,12 +64,8 @@ local function debt(state, at, peek, queue)
     owed, write = owed + price, true
   end
 
-  local left, reset, value = capacity - owed, 0, nil
+  local left, reset = capacity - owed, 0
   if owed > 0 then reset = (now_tick + ticks_for(owed, refill)) * tick - now end
-  if write then
-    local rest = owed % refill
-    local drained_at = (now_tick + (owed - rest) / refill) * tick
-    value = rest > 0 and string.format('%.0f:%.0f', drained_at, rest) or drained_at
-  end
+  local value = write and debt_text(owed, now_tick, tick, refill)
   return outcome, (left - left % token) / token, wait, reset, value, reset
 end

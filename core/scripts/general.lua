@@ -8,7 +8,8 @@
 --       that its refusal does not count), and then its ARGV as in its own script
 -- Reply outcome, remaining, wait, reset of each limit in turn, as from its own script; where
 --       another limit refused, an outcome 1 or 3 says that this one would have allowed the
---       request, and remaining and reset describe it uncharged
+--       request, and remaining and reset describe it uncharged. One more: now, in microseconds
+--       since the epoch, when whatever was charged was charged, to give it back by
 -- TTL   each key's own
 --
 -- A refusal writes nothing but repairs. Why a script: with one call a limit, those that allowed
@@ -45,4 +46,5 @@ for i, key in ipairs(KEYS) do
   if value then write(key, value, idle) end
   for _, number in ipairs({ outcome, remaining, wait, reset }) do reply[#reply + 1] = number end
 end
+reply[#reply + 1] = now
 return reply

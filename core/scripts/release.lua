@@ -10,9 +10,9 @@
 --
 -- Writes nothing if the request holds no permit. Why a script: the permits are read and written in
 -- one.
-local function release(state, at)
+local function release(state, at, id_at)
   local lease, limit = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local id = ARGV[at + 3] .. '@'
+  local id = ARGV[at + (id_at or 3)] .. '@'
   local untils, costs, ids = {}, {}, {}
   local held, held_costs, held_ids = permits_at(state, lease)
   for i, time in ipairs(held) do

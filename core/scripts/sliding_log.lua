@@ -14,10 +14,11 @@
 -- A refusal writes nothing, unless a charge lies in the future: then the clock went back, and it
 -- counts as made now. Why a script: the charges are read and added to in one. Time and memory grow
 -- with the charges in a window.
-local function sliding_log(state, at, peek)
-  local window, limit = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local cost, usable = peek and 0 or tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
-  local times, costs, write = {}, {}, false
+
+-- the charges that count now, no time twice; whether one was made in the future; and a function
+-- that adds one
+local function charges_at(state, window)
+  local times, costs, repaired = {}, {}, false
   local stored, stored_costs = entries_of(state, 'L', '^()(%d+):?(%d*),')
   local function charge(time, tokens)
     if times[#times] == time then
@@ -27,9 +28,16 @@ local function sliding_log(state, at, peek)
     end
   end
   for i, time in ipairs(stored) do
-    if time > now then write, time = true, now end
+    if time > now then repaired, time = true, now end
     if now - time < window then charge(time, stored_costs[i]) end
   end
+  return times, costs, repaired, charge
+end
+
+local function sliding_log(state, at, peek)
+  local window, limit = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local cost, usable = peek and 0 or tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  local times, costs, write, charge = charges_at(state, window)
 
   local taken = sum(costs)
   local outcome, wait = 1, 0

@@ -135,6 +135,77 @@ fn several_limits_go_in_one_call() {
 }
 
 #[test]
+fn a_call_that_can_be_undone_goes_by_the_general_script_and_tells_the_time() {
+    let fast = bucket(5, 10);
+    let one = [asked(&fast, key(1, 1), Ask::ONE)];
+    let call = Call::refundable(&one).unwrap();
+    assert_eq!(call.script.name, "general");
+    assert_eq!(call.args.join(" "), "b 1 1 200000 2000000 200000 2000000");
+    let reply = [1, 9, 0, 200_000, 1_700_000_000_000_000];
+    let (decisions, charged) = call.charged(&reply).unwrap();
+    assert_eq!(call.decisions(&reply), Ok(decisions.clone()));
+    assert_eq!(decisions[0].remaining, 9);
+    assert_eq!(charged, Instant::from_micros(1_700_000_000_000_000));
+    for (reply, bad) in [
+        (&reply[..4], BadReply::Length { found: 4, expected: 5 }),
+        (&[], BadReply::Length { found: 0, expected: 5 }),
+        (&[1, 9, 0, 200_000, -1], BadReply::Number { place: 4, found: -1 }),
+        (&[1, 9, 0, 200_000, 1 << 52], BadReply::Number { place: 4, found: 1 << 52 }),
+    ] {
+        assert_eq!(call.charged(reply), Err(bad));
+        assert_eq!(call.decisions(reply), Err(bad));
+    }
+    let alone = Call::new(&one).unwrap();
+    assert!(alone.decisions(&reply[..4]).is_ok());
+    assert_eq!(alone.charged(&reply), Err(BadReply::Length { found: 5, expected: 5 }));
+}
+
+#[test]
+fn a_charge_is_undone_by_the_numbers_it_was_made_by() {
+    let (fast, log) = (bucket(5, 10), one_of_each()[3]);
+    let shadow = Asked { enforced: false, ..asked(&log, key(1, 2), Ask::ONE) };
+    let both = [asked(&fast, key(1, 1), Ask::ONE), shadow];
+    let refund = Refund::new(&both, Instant::from_micros(7)).unwrap();
+    assert_eq!(refund.script.name, "refund");
+    assert_eq!(refund.args.join(" "), "7 b 1 1 200000 2000000 200000 2000000 l 1000000 7 1 7");
+    assert_eq!(refund.keys().collect::<Vec<_>>(), [key(1, 1).as_str(), key(1, 2).as_str()]);
+    assert_eq!(refund.outcome(&[1, 0]), Ok(vec![true, false]));
+    assert_eq!(refund.outcome(&[1, 2]), Err(BadReply::Number { place: 1, found: 2 }));
+    assert_eq!(refund.outcome(&[1]), Err(BadReply::Length { found: 1, expected: 2 }));
+    let other = asked(&fast, key(2, 2), Ask::ONE);
+    let fault = |limits: &[Asked<'_>]| Refund::new(limits, Instant::EPOCH).unwrap_err();
+    assert_eq!(fault(&[]), Unsendable::Nothing);
+    assert_eq!(fault(&[both[0], other]), Unsendable::OtherSlot);
+}
+
+#[test]
+fn only_limits_that_were_charged_are_to_be_paid_back() {
+    let fast = bucket(5, 10);
+    let shadow = Asked { enforced: false, ..asked(&fast, key(1, 2), Ask::ONE) };
+    let peek = asked(&fast, key(1, 3), Ask::of(Cost::ZERO));
+    let all = [asked(&fast, key(1, 1), Ask::ONE), shadow, peek];
+    let call = Call::new(&all).unwrap();
+    let said = |allowed: [bool; 3]| {
+        allowed.map(|allowed| Decision {
+            outcome: if allowed { Outcome::Allowed } else { NEVER },
+            ..fast.peek(&State::None, Instant::EPOCH)
+        })
+    };
+    for (allowed, taken) in [
+        ([true, true, true], &[key(1, 1), key(1, 2)][..]),
+        ([true, false, true], &[key(1, 1)]),
+        ([false, true, true], &[]),
+        ([true, true, false], &[]),
+    ] {
+        let decisions = said(allowed);
+        let keys: Vec<_> = call.taken_from(&decisions).map(|asked| asked.key).collect();
+        assert_eq!(keys, taken, "{allowed:?}");
+    }
+}
+
+const NEVER: Outcome = Outcome::Never(Never::CostAboveCapacity);
+
+#[test]
 fn what_cannot_go_in_one_call_is_named() {
     let open = bucket(5, 10);
     let fault = |limits: &[Asked<'_>]| Call::new(limits).unwrap_err();

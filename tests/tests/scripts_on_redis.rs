@@ -7,35 +7,42 @@ mod support;
 
 #[path = "scripts_on_redis/model.rs"]
 mod model;
+#[path = "scripts_on_redis/planned.rs"]
+mod planned;
 #[path = "scripts_on_redis/random.rs"]
 mod random;
+#[path = "scripts_on_redis/refunds.rs"]
+mod refunds;
 #[path = "scripts_on_redis/stage.rs"]
 mod stage;
 
 use anyhow::{Context, Result, ensure};
-use model::{Left, Model, check_expiry, stores};
+use model::{Model, stores};
+use planned::{Answer, Planned};
 use random::Random;
 use stage::{BATCH, Stage, asked};
 use std::time::Duration;
 use weir_core::{
-    decision::Decision,
     key::hash::Digest,
     limiter::{Ask, Limiter, State},
-    script::{self, Asked, Call, Key, Release, Released},
+    script::{self, Asked, Call, Key, Refund, Release},
     units::{Cost, Instant, Micros},
 };
 use weir_lab::{
     eventually::blocking,
-    redis::{Client, Expiry, Observed, ScriptCall},
+    redis::{Client, Expiry, ScriptCall},
 };
 
 /// Random calls, counted over all tests of them.
 const CALLS: usize = 30_000;
 /// A call as it is shipped.
 fn shipped(asked: &[Asked<'_>]) -> Result<ScriptCall> {
-    let call = Call::new(asked)?;
+    Ok(sent(&Call::new(asked)?))
+}
+
+fn sent(call: &Call<'_>) -> ScriptCall {
     let keys = call.keys().map(str::to_owned).collect();
-    Ok(ScriptCall { sha1: call.script.sha1().to_owned(), keys, args: call.args })
+    ScriptCall { sha1: call.script.sha1().to_owned(), keys, args: call.args.clone() }
 }
 
 fn key(number: u64) -> Key {
@@ -43,42 +50,9 @@ fn key(number: u64) -> Key {
     Key::new(Digest::from_bytes([7; 16]), digest("limit"))
 }
 
-/// One call of a random run, and what the core says.
-struct Planned<'a> {
-    call: ScriptCall,
-    expected: Answer<'a>,
-    note: String,
-}
-
-enum Answer<'a> {
-    Checked(Vec<Asked<'a>>, Vec<(Decision, Left)>),
-    Released(Release<'a>, Released, Left),
-}
-
-impl Planned<'_> {
-    fn compare(&self, seen: &Observed) -> Result<()> {
-        match &self.expected {
-            Answer::Checked(asked, expected) => {
-                let decisions = Call::new(asked)?.decisions(&seen.reply)?;
-                for (place, (decision, left)) in expected.iter().enumerate() {
-                    let found = decisions[place];
-                    ensure!(found == *decision, "limit {place}: {decision:?}\nscript: {found:?}");
-                    check_expiry(seen, place, *left)?;
-                }
-                Ok(())
-            }
-            Answer::Released(release, expected, left) => {
-                let found = release.outcome(&seen.reply)?;
-                ensure!(found == *expected, "{expected:?}\nscript: {found:?}");
-                check_expiry(seen, 0, *left)
-            }
-        }
-    }
-}
-
 /// A run of calls on the same keys, whose limits change now and then, on a clock that steps both
 /// ways.
-fn random_run(stage: &mut Stage, seed: u64, limits: usize, calls: usize) -> Result<[usize; 4]> {
+fn random_run(stage: &mut Stage, seed: u64, limits: usize, calls: usize) -> Result<[usize; 6]> {
     let mut random = Random::new(seed);
     let mut model = Model::default();
     let mut now = random.start();
@@ -97,9 +71,10 @@ fn random_run(stage: &mut Stage, seed: u64, limits: usize, calls: usize) -> Resu
         })
         .collect();
     let mut planned = Vec::new();
+    let mut charges: Vec<(&[Key], Vec<Ask>, Instant)> = Vec::new();
     for number in 0..calls {
         let version = &versions[number * versions.len() / calls];
-        let keys = &keys[random.below_len(keys.len())];
+        let keys = keys[random.below_len(keys.len())].as_slice();
         let paces = random.below_len(limits);
         now = random.step(now, &version[paces]);
         let note = format!("seed {seed}, call {number} at {now:?}: {version:?}");
@@ -116,6 +91,22 @@ fn random_run(stage: &mut Stage, seed: u64, limits: usize, calls: usize) -> Resu
             });
             continue;
         }
+        if !charges.is_empty() && random.percent(20) {
+            let (keys, asks, charged) = random.taken(&mut charges);
+            let limits = version.iter().zip(keys).zip(asks);
+            let limits = limits.map(|((limiter, key), ask)| asked(limiter, *key, ask));
+            // What costs more than there is was never charged.
+            let limits = limits
+                .filter(|asked| (1..=asked.limiter.capacity()).contains(&asked.ask.cost.get()));
+            let limits: Vec<_> = limits.collect();
+            if let Ok(refund) = Refund::new(&limits, charged) {
+                let call = stage.refund(&refund, now);
+                let expected = model.refund(&limits, charged, now);
+                let note = format!("{note} back from {charged:?}: {limits:?}");
+                planned.push(Planned { call, expected: Answer::Refunded(refund, expected), note });
+            }
+            continue;
+        }
         let asked: Vec<_> = version
             .iter()
             .zip(keys)
@@ -128,21 +119,27 @@ fn random_run(stage: &mut Stage, seed: u64, limits: usize, calls: usize) -> Resu
             .collect();
         let expected = model.check(&asked, now);
         let note = format!("{note} {asked:?}");
-        planned.push(Planned {
-            call: stage.check(&asked, now)?,
-            expected: Answer::Checked(asked, expected),
-            note,
-        });
+        // Charged or not, it is tried to be given back.
+        charges.push((keys, asked.iter().map(|asked| asked.ask).collect(), now));
+        let tells = random.percent(20);
+        let call = if tells { Call::refundable(&asked)? } else { Call::new(&asked)? };
+        let call = stage.call(&call, now);
+        let expected = Answer::Checked(asked, expected, tells.then_some(now));
+        planned.push(Planned { call, expected, note });
     }
-    let mut outcomes = [0; 4];
+    let mut outcomes = [0; 6];
     for batch in planned.chunks(BATCH) {
         let calls: Vec<_> = batch.iter().map(|planned| planned.call.clone()).collect();
         let seen = stage.client.observe(&calls, true).with_context(|| batch[0].note.clone())?;
         for (planned, seen) in batch.iter().zip(&seen) {
             planned.compare(seen).with_context(|| planned.note.clone())?;
-            if let Some(count) = outcomes.get_mut(usize::try_from(seen.reply[0])?) {
-                *count += 1;
-            }
+            let outcome = usize::try_from(seen.reply[0])?;
+            let outcome = match planned.expected {
+                Answer::Checked(..) => outcome,
+                Answer::Refunded(..) => 4 + outcome,
+                Answer::Released(..) => continue,
+            };
+            outcomes[outcome] += 1;
         }
     }
     for (key, state) in &model.states {
@@ -159,7 +156,7 @@ fn random_runs(
     calls: usize,
 ) -> Result<()> {
     let mut stage = Stage::new()?;
-    let mut outcomes = [0; 4];
+    let mut outcomes = [0; 6];
     for seed in seeds {
         for (sum, count) in
             outcomes.iter_mut().zip(random_run(&mut stage, seed, limits(seed), calls)?)
@@ -167,10 +164,11 @@ fn random_runs(
             *sum += count;
         }
     }
-    println!("refused, allowed, never, delayed: {outcomes:?}");
-    // A run in which hardly anything is refused, or passes, compares little.
+    println!("refused, allowed, never, delayed, not given back, given back: {outcomes:?}");
+    // A run in which hardly anything is refused, or passes, or comes back, compares little.
     let total: usize = outcomes.iter().sum();
     ensure!(outcomes[0] * 10 > total && outcomes[1] * 10 > total && outcomes[3] > 0, "lopsided");
+    ensure!(outcomes[4] * 40 > total && outcomes[5] * 40 > total, "lopsided");
     Ok(())
 }
 

@@ -72,24 +72,21 @@ impl<'a> Call<'a> {
     /// # Errors
     /// [`Unsendable`] says why these limits cannot be decided in one call.
     pub fn new(limits: &'a [Asked<'a>]) -> Result<Self, Unsendable> {
-        for (place, limit) in limits.iter().enumerate() {
-            let before = limits.get(..place).unwrap_or_default();
-            if before.iter().any(|other| other.key == limit.key) {
-                return Err(Unsendable::SameKey);
-            }
-            if before.iter().any(|other| other.key.tag() != limit.key.tag()) {
-                return Err(Unsendable::OtherSlot);
-            }
-        }
-        let steps: Option<Vec<_>> = limits.iter().map(Step::of).collect();
-        let mut steps = steps.ok_or(Unsendable::Closed)?;
-        if steps.len() > 1 {
-            let args = limits.iter().zip(steps);
-            let args = args.flat_map(|(limit, step)| step.labelled(limit.enforced)).collect();
-            return Ok(Self { script: &GENERAL, args, limits });
-        }
-        let Step { script, args, .. } = steps.pop().ok_or(Unsendable::Nothing)?.fastest();
+        let [asked] = limits else { return Self::refundable(limits) };
+        let step = Step::of(asked).ok_or(Unsendable::Closed)?;
+        let Step { script, args, .. } = step.fastest();
         Ok(Self { script, args, limits })
+    }
+
+    /// The call that decides a request and tells when it charged, so that it can be given back; see
+    /// [`Call::charged`]. A single limit takes the general script too, which is a little slower.
+    ///
+    /// # Errors
+    /// [`Unsendable`] says why these limits cannot be decided in one call.
+    pub fn refundable(limits: &'a [Asked<'a>]) -> Result<Self, Unsendable> {
+        let args = steps(limits)?.into_iter().zip(limits);
+        let args = args.flat_map(|(step, limit)| step.labelled(limit.enforced)).collect();
+        Ok(Self { script: &GENERAL, args, limits })
     }
 
     /// KEYS in their order.
@@ -98,8 +95,25 @@ impl<'a> Call<'a> {
     }
 }
 
+/// The steps of limits that one script may touch together, one at least.
+pub(super) fn steps(limits: &[Asked<'_>]) -> Result<Vec<Step>, Unsendable> {
+    for (place, limit) in limits.iter().enumerate() {
+        let before = limits.get(..place).unwrap_or_default();
+        if before.iter().any(|other| other.key == limit.key) {
+            return Err(Unsendable::SameKey);
+        }
+        if before.iter().any(|other| other.key.tag() != limit.key.tag()) {
+            return Err(Unsendable::OtherSlot);
+        }
+    }
+    let steps: Option<Vec<_>> = limits.iter().map(Step::of).collect();
+    steps
+        .ok_or(Unsendable::Closed)
+        .and_then(|steps| if steps.is_empty() { Err(Unsendable::Nothing) } else { Ok(steps) })
+}
+
 /// The script of one limit and its ARGV.
-struct Step {
+pub(super) struct Step {
     script: &'static Script,
     /// What the general script knows it by.
     letter: char,
@@ -168,7 +182,7 @@ impl Step {
     }
 
     /// ARGV for the general script.
-    fn labelled(self, enforced: bool) -> impl Iterator<Item = String> {
+    pub(super) fn labelled(self, enforced: bool) -> impl Iterator<Item = String> {
         let letter = if enforced { self.letter } else { self.letter.to_ascii_uppercase() };
         core::iter::once(letter.into()).chain(self.args)
     }

@@ -40,11 +40,13 @@
 
 mod call;
 mod key;
+mod refund;
 mod reply;
 mod sha1;
 
 pub use call::{Asked, Call, Release, Released, Unsendable};
 pub use key::Key;
+pub use refund::Refund;
 pub use reply::{BadReply, NUMBERS_PER_LIMIT};
 
 use alloc::string::String;
@@ -137,8 +139,24 @@ pub static GENERAL: Script = Script::new(
     ),
 );
 
+/// Gives back what several limits were charged.
+pub static REFUND: Script = Script::new(
+    "refund",
+    concat!(
+        file!("clock"),
+        file!("debt"),
+        file!("window"),
+        file!("entries"),
+        file!("sliding_log"),
+        file!("concurrency"),
+        file!("release"),
+        file!("write"),
+        file!("refund"),
+    ),
+);
+
 /// All scripts, to load them or to export them.
-pub static ALL: [&Script; 9] = [
+pub static ALL: [&Script; 10] = [
     &TOKEN_BUCKET,
     &TOKEN_BUCKET_FAST,
     &FIXED_WINDOW,
@@ -148,4 +166,5 @@ pub static ALL: [&Script; 9] = [
     &CONCURRENCY,
     &RELEASE,
     &GENERAL,
+    &REFUND,
 ];

@@ -1,11 +1,11 @@
 //! From the integers that a script replies to decisions.
 
-use super::Call;
+use super::{Asked, Call, GENERAL};
 use crate::{
     bounds,
     decision::{Decision, Never, Outcome},
     limiter::Limiter,
-    units::Micros,
+    units::{Cost, Instant, Micros},
 };
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ pub const NUMBERS_PER_LIMIT: usize = 4;
 /// Why a reply is none of the script that was called. The store answered, so this is no outage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadReply {
-    /// There are not [`NUMBERS_PER_LIMIT`] integers for each limit.
+    /// There are not as many integers as the script replies.
     Length {
         /// How many came.
         found: usize,
@@ -29,6 +29,13 @@ pub enum BadReply {
         /// Outcome, remaining, wait and reset as they came.
         found: [i64; NUMBERS_PER_LIMIT],
     },
+    /// An integer that stands alone is none that the script can reply there.
+    Number {
+        /// Its place in the reply.
+        place: usize,
+        /// What came.
+        found: i64,
+    },
 }
 
 impl core::fmt::Display for BadReply {
@@ -39,6 +46,9 @@ impl core::fmt::Display for BadReply {
             }
             Self::Numbers { limit, found } => {
                 write!(f, "the script cannot have replied {found:?} for limit {limit} of the call")
+            }
+            Self::Number { place, found } => {
+                write!(f, "the script cannot have replied {found} as integer {place}")
             }
         }
     }
@@ -52,16 +62,54 @@ impl Call<'_> {
     /// # Errors
     /// [`BadReply`] for any integers that the script cannot have replied.
     pub fn decisions(&self, reply: &[i64]) -> Result<Vec<Decision>, BadReply> {
+        if self.script == &GENERAL {
+            return self.charged(reply).map(|(decisions, _)| decisions);
+        }
         let expected = self.limits.len().saturating_mul(NUMBERS_PER_LIMIT);
-        let (numbers, rest) = reply.as_chunks::<NUMBERS_PER_LIMIT>();
-        if numbers.len() != self.limits.len() || !rest.is_empty() {
+        if reply.len() != expected {
             return Err(BadReply::Length { found: reply.len(), expected });
         }
+        self.decided(reply)
+    }
+
+    /// What each limit of a call by the general script decided, and when by the store's clock it
+    /// charged whatever it charged; see [`Refund`](super::Refund).
+    ///
+    /// # Errors
+    /// [`BadReply`] for any integers that the script cannot have replied, and for any reply to a
+    /// call that is not [`Call::refundable`] and has a single limit.
+    pub fn charged(&self, reply: &[i64]) -> Result<(Vec<Decision>, Instant), BadReply> {
+        let place = self.limits.len().saturating_mul(NUMBERS_PER_LIMIT);
+        let length = BadReply::Length { found: reply.len(), expected: place.saturating_add(1) };
+        let Some((found, numbers)) = reply.split_last() else { return Err(length) };
+        if numbers.len() != place || self.script != &GENERAL {
+            return Err(length);
+        }
+        let decisions = self.decided(numbers)?;
+        let now = u64::try_from(*found).ok().filter(|now| *now <= Instant::MAX.as_micros());
+        let now = now.ok_or(BadReply::Number { place, found: *found })?;
+        Ok((decisions, Instant::from_micros(now)))
+    }
+
+    /// The decisions of as many numbers as belong to the limits.
+    fn decided(&self, numbers: &[i64]) -> Result<Vec<Decision>, BadReply> {
+        let (numbers, _) = numbers.as_chunks::<NUMBERS_PER_LIMIT>();
         let decisions = self.limits.iter().zip(numbers).enumerate();
         let decisions = decisions.map(|(place, (limit, found))| {
             decision(limit.limiter, *found).ok_or(BadReply::Numbers { limit: place, found: *found })
         });
         decisions.collect()
+    }
+
+    /// The limits of the call that were charged when they decided so: none if one that is enforced
+    /// refused, and otherwise all but those in shadow mode that did.
+    pub fn taken_from(&self, decisions: &[Decision]) -> impl Iterator<Item = Asked<'_>> {
+        let all = self.limits.iter().zip(decisions);
+        let passes = all.clone().all(|(asked, said)| said.is_allowed() || !asked.enforced);
+        let charged = all.filter(move |(asked, said)| {
+            passes && said.is_allowed() && asked.ask.cost > Cost::ZERO
+        });
+        charged.map(|(asked, _)| *asked)
     }
 }
 

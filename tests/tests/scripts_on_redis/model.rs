@@ -118,6 +118,21 @@ impl Model {
         (Released { held, remaining, reset_after }, left)
     }
 
+    /// Undoes what was charged to each limit.
+    pub(crate) fn refund(
+        &mut self,
+        asked: &[Asked<'_>],
+        charged: Instant,
+        now: Instant,
+    ) -> Vec<(bool, Left)> {
+        let refund = |limit: &Asked<'_>| {
+            let state = self.state(limit.key);
+            let refunded = limit.limiter.refund(&state, charged, now, limit.ask);
+            (refunded.is_some(), self.keep(limit.limiter, limit.key, refunded, now))
+        };
+        asked.iter().map(refund).collect()
+    }
+
     fn keep(&mut self, limiter: &Limiter, key: Key, state: Option<State>, now: Instant) -> Left {
         let Some(state) = state else {
             return if self.states.contains_key(&key) { Left::Unwritten } else { Left::Nothing };

@@ -63,6 +63,13 @@ impl Random {
         min + self.below((1 << bits).min(max - min) + 1)
     }
 
+    /// One of some, mostly of the last, which is no longer among them.
+    pub(crate) fn taken<T>(&mut self, from: &mut Vec<T>) -> T {
+        let back = if self.percent(60) { from.len().min(3) } else { from.len() };
+        let place = from.len() - 1 - self.below_len(back);
+        from.remove(place)
+    }
+
     fn within(&mut self, bound: Bound) -> u64 {
         self.between(bound.min, bound.max)
     }

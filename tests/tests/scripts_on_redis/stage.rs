@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 use weir_core::{
     limiter::{Ask, Limiter},
-    script::{self, Asked, Call, Key, Script},
+    script::{self, Asked, Call, Key, Refund, Script},
     units::Instant,
 };
 use weir_lab::redis::{Client, Redis, ScriptCall};
@@ -44,9 +44,17 @@ impl Stage {
     }
 
     pub fn check(&self, asked: &[Asked<'_>], now: Instant) -> Result<ScriptCall> {
-        let call = Call::new(asked)?;
+        Ok(self.call(&Call::new(asked)?, now))
+    }
+
+    pub fn call(&self, call: &Call<'_>, now: Instant) -> ScriptCall {
         let keys: Vec<_> = call.keys().collect();
-        Ok(self.at(now, call.script, &keys, &call.args))
+        self.at(now, call.script, &keys, &call.args)
+    }
+
+    pub fn refund(&self, refund: &Refund, now: Instant) -> ScriptCall {
+        let keys: Vec<_> = refund.keys().collect();
+        self.at(now, refund.script, &keys, &refund.args)
     }
 }
 
