@@ -10,8 +10,10 @@ use models::{
 };
 use num_rational::BigRational;
 use proptest::prelude::*;
+use std::{borrow::Cow, net::IpAddr};
 use weir_core::{
-    bounds,
+    bounds, config,
+    key::{Facts, fields::FieldValue},
     limiter::{Ask, Limiter, State},
     policy::quota::Quota,
     units::{Cost, Instant, Micros, Rate},
@@ -142,4 +144,53 @@ fn a_share_of_one_gateway_is_the_limit() {
         prop_assert_eq!(quota(&limit).share(1), limit.limiter());
         Ok(())
     });
+}
+
+/// A request of which nothing is known but its method.
+struct Request(&'static [u8]);
+
+impl Facts for Request {
+    fn header(&self, _: &str) -> FieldValue<'_> {
+        FieldValue::Missing
+    }
+
+    fn method(&self) -> Option<&[u8]> {
+        Some(self.0)
+    }
+
+    fn path(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn host(&self) -> Option<&[u8]> {
+        None
+    }
+
+    fn client_ip(&self) -> Option<IpAddr> {
+        None
+    }
+
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+
+    fn metadata(&self, _: &str, _: &str) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}
+
+/// 20 % of a share of 25, where the reserve of the limit is of 100.
+#[test]
+fn what_is_reserved_of_a_share_is_reckoned_from_the_share() {
+    let text = r#"{"gateways":4,"store":{"type":"redis"},"limits":[
+        {"name":"a","rate":"10/second","burst":100,"on_store_failure":"local",
+         "reserve":{"share":"20%","for":{"methods":["POST"]}}}]}"#;
+    let policy = config::parse(text.as_bytes()).unwrap();
+    let limit = &policy.limits[0];
+    let tier = &limit.tiers.default;
+    let share = tier.share(policy.gateways);
+    let (get, post) = (Request(b"GET"), Request(b"POST"));
+    assert_eq!((share.capacity(), limit.share_floor(&share, &get)), (25, 5));
+    assert_eq!(limit.share_floor(&share, &post), 0);
+    assert_eq!(limit.floor(tier, 0, &get), 20);
 }

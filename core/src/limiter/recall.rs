@@ -30,11 +30,28 @@ pub struct Recalled {
 }
 
 impl Limiter {
+    /// The refusal that a recalled state certainly means; `None` where the store has to be asked.
+    ///
+    /// How long it holds is the least that is known: the store may hold it for longer.
+    #[must_use]
+    pub fn recalled_refusal(&self, state: &State, now: Instant, ask: Ask) -> Option<Decision> {
+        let mut decision = self.step(state, now, ask).decision;
+        if let (Self::SlidingWindow(limit), Outcome::Refused { retry_after }) =
+            (self, &mut decision.outcome)
+        {
+            // Nothing is known of what the next window takes over.
+            let length = limit.span().get();
+            let end = decision.reset_after.get().saturating_sub(length);
+            *retry_after = Micros::new(end).min(*retry_after);
+        }
+        (!decision.is_allowed()).then_some(decision)
+    }
+
     /// What a decision that a store made for `ask` says of its bucket from `seen` on. `seen` is
     /// when the store was asked, at or before the time at which it decided, by any clock of the
     /// same pace that does not go back.
     ///
-    /// A request that [`Limiter::step`] refuses on the recalled state at `seen` or later and before
+    /// A request that [`Limiter::recalled_refusal`] refuses on the recalled state at `seen` or later and before
     /// [`Recalled::until`] is refused by the store too: others can only have taken more. That does
     /// not hold if the charge of `ask` or another is given back ([`Limiter::refund`]), if the
     /// store's clock jumps ahead, or under another limit. The wait until it passes is the least of

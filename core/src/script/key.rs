@@ -39,14 +39,15 @@ impl Key {
         crc16(self.tag().unwrap_or_default().as_bytes()) % SLOTS
     }
 
-    /// What is in braces.
-    pub(super) fn tag(&self) -> Option<&str> {
+    /// What is in braces: keys with the same are in the same slot.
+    #[must_use]
+    pub fn tag(&self) -> Option<&str> {
         self.as_str().get(5..16)
     }
 }
 
 /// Slots of a Redis Cluster.
-const SLOTS: u16 = 1 << 14;
+pub const SLOTS: u16 = 1 << 14;
 
 /// CRC-16/XMODEM: polynomial 0x1021, starting from 0, the highest bit first.
 fn crc16(bytes: &[u8]) -> u16 {

@@ -45,7 +45,7 @@ mod reply;
 mod sha1;
 
 pub use call::{Asked, Call, Release, Released, Unsendable};
-pub use key::Key;
+pub use key::{Key, SLOTS};
 pub use refund::Refund;
 pub use reply::{BadReply, NUMBERS_PER_LIMIT};
 

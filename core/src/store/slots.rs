@@ -82,6 +82,14 @@ impl Set {
         entry.map_or(&State::None, |entry| &entry.state)
     }
 
+    /// The state of a key that is in the set and not idle at `now`.
+    #[must_use]
+    pub fn busy(&self, digest: Digest, now: Instant) -> Option<&State> {
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|entry| entry.digest == digest && entry.idle_at > now);
+        entry.map(|entry| &entry.state)
+    }
+
     /// Keeps the state of a key that will be idle at `idle_at`, and drops the others that are idle at
     /// `now`.
     ///
