@@ -20,6 +20,8 @@
 
 pub mod host;
 
+pub mod bridge;
+
 pub mod facts;
 
 pub mod plugin;
@@ -33,13 +35,18 @@ pub mod metrics;
 #[cfg(target_arch = "wasm32")]
 mod http;
 #[cfg(target_arch = "wasm32")]
+mod limiter;
+#[cfg(target_arch = "wasm32")]
 mod request;
 #[cfg(target_arch = "wasm32")]
 mod root;
 
 #[cfg(target_arch = "wasm32")]
 mod entry {
-    use crate::{host::wasm, root::Root};
+    use crate::{
+        host::{Level, Log, wasm::Proxy},
+        root::Root,
+    };
 
     // The macro exports what a proxy calls first, by an attribute that counts as unsafe code.
     #[allow(unsafe_code)]
@@ -52,7 +59,7 @@ mod entry {
     fn start() {
         // Nothing here panics; if the SDK ever does, its words reach the proxy's log.
         std::panic::set_hook(Box::new(|panic| {
-            wasm::log(wasm::Level::Critical, &panic.to_string());
+            Proxy.log(Level::Critical, &panic.to_string());
         }));
         proxy_wasm::set_root_context(|_| Box::new(Root::default()));
     }

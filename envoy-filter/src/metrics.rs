@@ -14,14 +14,30 @@ pub enum Metric {
     ShadowRefused,
     /// A limit whose key a request lacked.
     MissingKey,
-    /// A limit on which the store could not say, for one of the three reasons below.
+    /// A limit that the store could not check, on a request that was let through.
     Unchecked,
-    /// No place for another bucket in its set.
+    /// A request that was turned away because a limit could not be checked.
+    Unavailable,
+    /// A limit that this proxy's share of it decided, since the store could not.
+    ByShare,
+    /// A call of a shared store.
+    StoreCall,
+    /// A refusal without a call, by what the store had refused a moment ago.
+    Recalled,
+    /// A charge that could not be given back.
+    RefundLost,
+    /// A limit that could not be checked: no place for another bucket in its set.
     TableFull,
-    /// Other workers were first, every time.
+    /// The same: other workers were first, every time.
     Contended,
-    /// The host failed, or what it kept was not ours.
+    /// The same: the host failed, or the store answered with an error.
     StoreError,
+    /// The same: no answer came in time.
+    StoreTimeout,
+    /// The same: the store cannot be reached, or is known to be out.
+    StoreDown,
+    /// The same: too many calls wait for an answer.
+    StoreBusy,
 }
 
 /// The counters of one plugin.
@@ -31,15 +47,23 @@ pub struct Metrics {
 }
 
 impl Metric {
-    const ALL: [(Metric, &str); 8] = [
+    const ALL: [(Metric, &str); 16] = [
         (Self::Allowed, "weir.allowed"),
         (Self::Refused, "weir.refused"),
         (Self::ShadowRefused, "weir.shadow_refused"),
         (Self::MissingKey, "weir.missing_key"),
         (Self::Unchecked, "weir.unchecked"),
+        (Self::Unavailable, "weir.unavailable"),
+        (Self::ByShare, "weir.by_share"),
+        (Self::StoreCall, "weir.store_calls"),
+        (Self::Recalled, "weir.recalled"),
+        (Self::RefundLost, "weir.refund_lost"),
         (Self::TableFull, "weir.table_full"),
         (Self::Contended, "weir.contended"),
         (Self::StoreError, "weir.store_error"),
+        (Self::StoreTimeout, "weir.store_timeout"),
+        (Self::StoreDown, "weir.store_down"),
+        (Self::StoreBusy, "weir.store_busy"),
     ];
 }
 

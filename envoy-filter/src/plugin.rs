@@ -3,18 +3,26 @@
 use crate::{
     host::{Counters, Entropy, HostError, SharedData},
     metrics::Metrics,
-    store::local::LocalStore,
+    store::{local::LocalStore, redis},
 };
 use weir_core::{
     config::{self, Fault, Faults},
-    policy::{Limit, Policy, Store, quota::Quota},
+    key::hash::{Digest, Secret},
+    policy::{KeySecret, Policy, Store},
 };
 
-/// All state of one configuration.
-#[derive(Clone, Debug)]
+/// Keys the digests of a policy without a secret, so that all proxies make the same ones. Whoever
+/// reads the store can then try which key a digest is of.
+const PUBLIC: Secret = *b"weir: no secret!";
+
+/// All state of one configuration but what waits.
+#[derive(Clone)]
 pub struct Plugin {
     pub(crate) policy: Policy,
-    pub(crate) store: LocalStore,
+    /// Keys the digests of all buckets.
+    pub(crate) secret: Secret,
+    /// Counts in this proxy: all of them, or its share of a limit in an outage.
+    pub(crate) counts: LocalStore,
     pub(crate) metrics: Metrics,
 }
 
@@ -25,12 +33,18 @@ pub enum ConfigureError {
     Policy(Faults),
     /// The host refused what the plugin needs: shared data, entropy or counters.
     Host(HostError),
+    /// The bridge was given a policy.
+    BridgePolicy,
 }
 
 impl core::fmt::Display for ConfigureError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Policy(faults) => faults.fmt(f),
+            Self::BridgePolicy => f.write_str(
+                "the plugin with root_id weir_bridge passes on what limiters send and takes no \
+                 configuration; give the policy to a plugin with another root_id",
+            ),
             Self::Host(error) => write!(
                 f,
                 "shared data, random bytes and metrics are needed, but {error}; check the \
@@ -48,6 +62,13 @@ impl From<HostError> for ConfigureError {
     }
 }
 
+impl core::fmt::Debug for Plugin {
+    /// Without the secret.
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Plugin").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
 impl Plugin {
     /// A plugin from the text of its policy.
     ///
@@ -61,53 +82,52 @@ impl Plugin {
         if let Some(faults) = Faults::of(unsupported(&policy)) {
             return Err(ConfigureError::Policy(faults));
         }
-        let store = LocalStore::open(host)?;
+        let counts = LocalStore::open(host)?;
         let metrics = Metrics::define(host)?;
-        Ok(Self { policy, store, metrics })
+        let secret = match (&policy.store, &policy.key_secret) {
+            (Store::Local, _) => *counts.table().secret(),
+            (_, Some(secret)) => derived(secret),
+            (_, None) => PUBLIC,
+        };
+        Ok(Self { policy, secret, counts, metrics })
     }
+
+    /// What an operator should know of a configuration that is accepted.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        (self.secret == PUBLIC).then_some(
+            "the policy has no key_secret: whoever reads the store can find out which clients are \
+             in it; set one, the same for all gateways",
+        )
+    }
+}
+
+/// Sixteen bytes from a secret of any length.
+fn derived(secret: &KeySecret) -> Secret {
+    Digest::of(&PUBLIC, "key_secret", "", [secret.as_bytes()]).to_bytes()
 }
 
 /// What a valid policy asks for and this filter does not do. Nothing is accepted and then ignored.
 fn unsupported(policy: &Policy) -> Vec<Fault> {
-    let store = match policy.store {
-        Store::Local => None,
-        Store::Redis { .. } => Some("redis"),
-        Store::Http { .. } => Some("http"),
-    };
-    let store = store.map(|kind| Fault {
-        path: "store.type".into(),
-        message: format!(
-            "is \"{kind}\", which this version of the filter does not have; use \"local\""
-        ),
-    });
-    let secret = policy.key_secret.as_ref().map(|_| Fault {
+    let local = policy.store == Store::Local;
+    let secret = policy.key_secret.as_ref().filter(|_| local).map(|_| Fault {
         path: "key_secret".into(),
         message: "is for a shared store; the local one draws its own secret; remove it".into(),
     });
-    let gateways = (policy.gateways > 1).then(|| Fault {
+    let gateways = (local && policy.gateways > 1).then(|| Fault {
         path: "gateways".into(),
         message: "is for a shared store; with the local one every gateway allows the whole limit; \
                   remove it"
             .into(),
     });
-    let limits = policy.limits.iter().enumerate();
-    store
-        .into_iter()
-        .chain(secret)
-        .chain(gateways)
-        .chain(limits.filter_map(|(i, limit)| unsupported_limit(i, limit)))
-        .collect()
-}
-
-fn unsupported_limit(index: usize, limit: &Limit) -> Option<Fault> {
-    let why = match limit.tiers.default.quota() {
-        Quota::LeakyBucket { .. } => "holds requests back",
-        Quota::Concurrency { .. } => "counts requests in flight",
-        _ => return None,
+    let cluster = match &policy.store {
+        Store::Redis { cluster, .. } if redis::reads_as_message(cluster) => Some(Fault {
+            path: "store.cluster".into(),
+            message: "is a name that Envoy takes for an encoded message where it opens a stream; \
+                      rename the cluster, for instance to \"weir_bridge\""
+                .into(),
+        }),
+        _ => None,
     };
-    let algorithm = limit.tiers.default.quota().algorithm();
-    Some(Fault {
-        path: format!("limits[{index}].algorithm"),
-        message: format!("is \"{algorithm}\", which {why}; this version of the filter cannot"),
-    })
+    secret.into_iter().chain(gateways).chain(cluster).collect()
 }

@@ -17,14 +17,15 @@ use weir_filter::{
 const ALLOW: &str = r#","on_store_failure":"allow""#;
 const DENY: &str = r#","on_store_failure":"deny""#;
 
-/// Checks that a failure lets the request pass or answers 503, and is counted, once as unchecked
-/// and once by its reason.
+/// Checks that a failure lets the request pass or answers 503, and is counted, once as what became
+/// of the request and once by its reason.
 fn check(reason: &str, fail: impl Fn(&FakeHost, &Plugin) -> u16) {
-    for (fields, expected) in [(ALLOW, 200), (DENY, 503)] {
+    for (fields, expected, unchecked, unavailable) in [(ALLOW, 200, 1, 0), (DENY, 503, 0, 1)] {
         let host = FakeHost::default();
         let plugin = plugin(&host, fields);
         assert_eq!(fail(&host, &plugin), expected, "{fields}");
-        assert_eq!((host.count("weir.unchecked"), host.count(reason)), (1, 1), "{fields}");
+        let counts = ["weir.unchecked", "weir.unavailable", reason].map(|name| host.count(name));
+        assert_eq!(counts, [unchecked, unavailable, 1], "{fields}");
     }
 }
 
@@ -61,7 +62,7 @@ impl Clock for NoClock {
 fn a_clock_that_fails() {
     check("weir.store_error", |host, plugin| {
         let facts: [(&str, &[u8]); 1] = [("x-api-key", b"alice")];
-        status(&flow::decide(plugin, &Request(&facts), &NoClock, host))
+        status(&flow::decide(plugin, &Request(&facts), &NoClock, host).answer)
     });
 }
 
@@ -214,6 +215,7 @@ fn a_worker_that_is_overtaken_gives_no_token_away() {
     }
     let facts: [(&str, &[u8]); 1] = [("x-api-key", b"alice")];
     let overtaken = Overtaken { host: &host, plugin: &plugin };
-    assert_eq!(status(&flow::decide(&plugin, &Request(&facts), &host, &overtaken)), 429);
+    let answer = flow::decide(&plugin, &Request(&facts), &host, &overtaken).answer;
+    assert_eq!(status(&answer), 429);
     assert_eq!(status(&ask(&plugin, &host, "alice")), 429, "the next token comes in a second");
 }

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 /// The filter's name in `http_filters`.
 const WEIR: &str = "weir";
+/// The name of the filter in its second role.
+const BRIDGE: &str = "weir_bridge";
 
 /// An Envoy configuration.
 #[derive(Clone, Debug)]
@@ -46,14 +48,17 @@ impl Config {
         &mut self.0
     }
 
-    /// Lets the system choose the port of the admin interface and of every listener.
+    /// Lets the system choose the port of the admin interface and of every listener that is
+    /// reached from outside.
     ///
     /// # Errors
     /// When one has no port.
     pub fn free_ports(&mut self) -> Result<()> {
         set(&mut self.0, &format!("/admin{PORT}"), json!(0))?;
         for listener in listeners(&mut self.0)? {
-            set(listener, PORT, json!(0))?;
+            if listener.get("internal_listener").is_none() {
+                set(listener, PORT, json!(0))?;
+            }
         }
         Ok(())
     }
@@ -72,11 +77,16 @@ impl Config {
     /// When no listener has it.
     pub fn set_module(&mut self, path: &Path) -> Result<()> {
         let path = path.to_str().context("the module's path is not text")?;
-        let filters = self.filters()?;
-        ensure!(!filters.is_empty(), "no listener has the filter {WEIR}");
-        for filter in filters {
-            set(filter, "/typed_config/config/vm_config/code/local/filename", json!(path))?;
+        let mut any = false;
+        for listener in listeners(&mut self.0)? {
+            for name in [WEIR, BRIDGE] {
+                for filter in filters_of(listener, name)? {
+                    set(filter, "/typed_config/config/vm_config/code/local/filename", json!(path))?;
+                    any = true;
+                }
+            }
         }
+        ensure!(any, "no listener has the filter {WEIR}");
         Ok(())
     }
 
@@ -155,16 +165,8 @@ impl Config {
     }
 
     fn filter(&mut self, listener: &str) -> Result<&mut Value> {
-        let mut filters = filters_of(self.listener(listener)?)?;
+        let mut filters = filters_of(self.listener(listener)?, WEIR)?;
         filters.pop().with_context(|| format!("listener {listener} has no filter {WEIR}"))
-    }
-
-    fn filters(&mut self) -> Result<Vec<&mut Value>> {
-        let mut found = Vec::new();
-        for listener in listeners(&mut self.0)? {
-            found.extend(filters_of(listener)?);
-        }
-        Ok(found)
     }
 }
 
@@ -189,11 +191,11 @@ fn managers(listener: &mut Value) -> Result<Vec<&mut Value>> {
     Ok(found)
 }
 
-fn filters_of(listener: &mut Value) -> Result<Vec<&mut Value>> {
+fn filters_of<'a>(listener: &'a mut Value, name: &str) -> Result<Vec<&'a mut Value>> {
     let mut found = Vec::new();
     for manager in managers(listener)? {
         let filters = list(manager, "/http_filters")?.iter_mut();
-        found.extend(filters.filter(|filter| filter["name"] == WEIR));
+        found.extend(filters.filter(|filter| filter["name"] == name));
     }
     Ok(found)
 }

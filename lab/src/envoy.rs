@@ -139,7 +139,13 @@ async fn listeners(admin: SocketAddr) -> Result<BTreeMap<String, SocketAddr>> {
     let text = admin_get(admin, "/listeners?format=json").await?;
     let value: Value = serde_json::from_str(&text)?;
     let statuses = value["listener_statuses"].as_array().context("Envoy lists no listeners")?;
-    statuses.iter().map(|status| listener(status).with_context(|| status.to_string())).collect()
+    let reached = statuses.iter().filter(|status| !is_internal(status));
+    reached.map(|status| listener(status).with_context(|| status.to_string())).collect()
+}
+
+/// Whether a listener is reached from inside Envoy alone.
+fn is_internal(status: &Value) -> bool {
+    status["local_address"].get("envoy_internal_address").is_some()
 }
 
 fn listener(status: &Value) -> Result<(String, SocketAddr)> {

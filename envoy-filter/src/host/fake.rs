@@ -2,7 +2,10 @@
 //! against the wrong version fails on a key that exists and *inserts* on one that does not, and
 //! nothing is ever deleted.
 
-use super::{Clock, CounterId, Counters, Entropy, HostError, SharedData, Swap, Value, Version};
+use super::{
+    Callout, CalloutId, Callouts, Clock, CounterId, Counters, Entropy, HostError, Level, Log,
+    Moment, SharedData, Stopwatch, StreamId, Streams, Swap, Value, Version,
+};
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
@@ -12,6 +15,9 @@ use weir_core::units::Instant;
 
 /// What Envoy answers when a call fails inside it.
 pub const INTERNAL_FAILURE: HostError = HostError(10);
+
+/// What Envoy answers about a stream that is no more.
+pub const NOT_FOUND: HostError = HostError(1);
 
 /// The version that stands for "never set"; see [`FakeHost::raw_set`].
 const NO_VERSION: u32 = u32::MAX;
@@ -31,6 +37,32 @@ pub struct FakeHost {
     reads: Cell<u32>,
     writes: Cell<u32>,
     rival: RefCell<Option<Rival>>,
+    moment: Cell<u64>,
+    wire: RefCell<Wire>,
+    lines: RefCell<Vec<(Level, String)>>,
+}
+
+/// What has gone out, and whether more may.
+#[derive(Debug, Default)]
+struct Wire {
+    next: u32,
+    refuses: bool,
+    open: Vec<StreamId>,
+    messages: Vec<(StreamId, Vec<u8>)>,
+    callouts: Vec<SentCallout>,
+}
+
+/// A callout that was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentCallout {
+    /// Its number.
+    pub id: CalloutId,
+    /// The cluster it was sent to.
+    pub cluster: String,
+    /// Its headers.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Vec<u8>,
 }
 
 impl FakeHost {
@@ -76,6 +108,43 @@ impl FakeHost {
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
         self.values.borrow().keys().cloned().collect()
+    }
+
+    /// Moves the monotonic clock on.
+    pub fn pass_millis(&self, millis: u64) {
+        self.moment.set(self.moment.get().saturating_add(millis.saturating_mul(1_000)));
+    }
+
+    /// From now on no stream is opened and no callout sent.
+    pub fn refuse_calls(&self, refuses: bool) {
+        self.wire.borrow_mut().refuses = refuses;
+    }
+
+    /// The streams that are open.
+    #[must_use]
+    pub fn streams(&self) -> Vec<StreamId> {
+        self.wire.borrow().open.clone()
+    }
+
+    /// Ends a stream, as the proxy does before it tells so.
+    pub fn end_stream(&self, stream: StreamId) {
+        self.wire.borrow_mut().open.retain(|open| *open != stream);
+    }
+
+    /// The messages that were sent since this was last asked.
+    pub fn take_messages(&self) -> Vec<(StreamId, Vec<u8>)> {
+        core::mem::take(&mut self.wire.borrow_mut().messages)
+    }
+
+    /// The callouts that were sent since this was last asked.
+    pub fn take_callouts(&self) -> Vec<SentCallout> {
+        core::mem::take(&mut self.wire.borrow_mut().callouts)
+    }
+
+    /// The lines that were logged.
+    #[must_use]
+    pub fn lines(&self) -> Vec<(Level, String)> {
+        self.lines.borrow().clone()
     }
 
     /// What the proxy does: version 0 writes without a look, any other version must be current,
@@ -148,6 +217,63 @@ impl Counters for FakeHost {
         if let Some((_, count)) = self.counters.borrow_mut().get_mut(index) {
             *count = count.saturating_add(1);
         }
+    }
+}
+
+impl Stopwatch for FakeHost {
+    fn moment(&self) -> Result<Moment, HostError> {
+        Ok(Moment(self.moment.get()))
+    }
+}
+
+impl Streams for FakeHost {
+    fn open(&self, _: &str) -> Result<StreamId, HostError> {
+        let mut wire = self.wire.borrow_mut();
+        if wire.refuses {
+            return Err(INTERNAL_FAILURE);
+        }
+        wire.next = wire.next.saturating_add(1);
+        let id = StreamId(wire.next);
+        wire.open.push(id);
+        Ok(id)
+    }
+
+    fn send(&self, stream: StreamId, message: &[u8]) -> Result<(), HostError> {
+        let mut wire = self.wire.borrow_mut();
+        if !wire.open.contains(&stream) {
+            return Err(NOT_FOUND);
+        }
+        wire.messages.push((stream, message.to_vec()));
+        Ok(())
+    }
+
+    fn cancel(&self, stream: StreamId) {
+        self.end_stream(stream);
+    }
+}
+
+impl Callouts for FakeHost {
+    fn dispatch(&self, callout: &Callout<'_>) -> Result<CalloutId, HostError> {
+        let mut wire = self.wire.borrow_mut();
+        if wire.refuses {
+            return Err(INTERNAL_FAILURE);
+        }
+        wire.next = wire.next.saturating_add(1);
+        let id = CalloutId(wire.next);
+        let headers = callout.headers.iter();
+        wire.callouts.push(SentCallout {
+            id,
+            cluster: callout.cluster.to_owned(),
+            headers: headers.map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+            body: callout.body.to_vec(),
+        });
+        Ok(id)
+    }
+}
+
+impl Log for FakeHost {
+    fn log(&self, level: Level, message: &str) {
+        self.lines.borrow_mut().push((level, message.to_owned()));
     }
 }
 

@@ -62,9 +62,35 @@ unsafe extern "C" {
     pub(super) fn proxy_define_metric(kind: u32, name: *const u8, size: usize, id: *mut u32)
     -> u32;
     pub(super) fn proxy_increment_metric(id: u32, offset: i64) -> u32;
+    pub(super) fn proxy_set_tick_period_milliseconds(period: u32) -> u32;
+    pub(super) fn proxy_set_effective_context(context: u32) -> u32;
+    pub(super) fn proxy_continue_stream(stream: u32) -> u32;
+    pub(super) fn proxy_close_stream(stream: u32) -> u32;
+    pub(super) fn proxy_grpc_send(
+        token: u32,
+        message: *const u8,
+        size: usize,
+        end_stream: u32,
+    ) -> u32;
+    pub(super) fn proxy_grpc_cancel(token: u32) -> u32;
+    pub(super) fn proxy_set_buffer_bytes(
+        buffer: u32,
+        start: usize,
+        length: usize,
+        data: *const u8,
+        size: usize,
+    ) -> u32;
+    pub(super) fn proxy_replace_header_map_value(
+        map: u32,
+        key: *const u8,
+        key_size: usize,
+        value: *const u8,
+        value_size: usize,
+    ) -> u32;
 }
 
 #[link(wasm_import_module = "wasi_snapshot_preview1")]
 unsafe extern "C" {
     pub(super) fn random_get(bytes: *mut u8, size: usize) -> u32;
+    pub(super) fn clock_time_get(clock: u32, precision: u64, nanoseconds: *mut u64) -> u32;
 }

@@ -1,7 +1,7 @@
 //! What the filter asks of its host, by role. [`fake`] answers in memory, `wasm` in the proxy.
 
 use core::num::NonZeroU32;
-use weir_core::units::Instant;
+use weir_core::units::{Instant, Micros};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod fake;
@@ -9,6 +9,8 @@ pub mod fake;
 mod ffi;
 #[cfg(target_arch = "wasm32")]
 pub mod wasm;
+#[cfg(target_arch = "wasm32")]
+pub mod wire;
 
 /// The host did not do what it was asked; the number is its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,3 +99,108 @@ pub trait Counters {
     /// Adds one.
     fn increment(&self, counter: CounterId);
 }
+
+/// A time on the monotonic clock, which never goes back: microseconds since a start that differs
+/// from machine to machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    /// After everything.
+    pub const END: Moment = Moment(u64::MAX);
+
+    /// So long after this.
+    #[must_use]
+    pub const fn after(self, span: Micros) -> Self {
+        Self(self.0.saturating_add(span.get()))
+    }
+
+    /// The span since an earlier moment; zero if `earlier` is in fact later.
+    #[must_use]
+    pub const fn since(self, earlier: Moment) -> Micros {
+        Micros::new(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// The monotonic clock, for deadlines.
+pub trait Stopwatch {
+    /// The time now.
+    ///
+    /// # Errors
+    /// [`HostError`] if the host has no such clock.
+    fn moment(&self) -> Result<Moment, HostError>;
+}
+
+/// A stream that the host knows by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamId(pub u32);
+
+/// Streams of messages to a cluster.
+pub trait Streams {
+    /// Opens one. That it cannot be connected is told later, as its end.
+    ///
+    /// # Errors
+    /// [`HostError`] if the host has no such cluster or refuses.
+    fn open(&self, cluster: &str) -> Result<StreamId, HostError>;
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// [`HostError`] if there is no such stream any more.
+    fn send(&self, stream: StreamId, message: &[u8]) -> Result<(), HostError>;
+
+    /// Ends one at once. Nothing more is told of it.
+    fn cancel(&self, stream: StreamId);
+}
+
+/// A callout that the host knows by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CalloutId(pub u32);
+
+/// An HTTP request to a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Callout<'a> {
+    /// The cluster.
+    pub cluster: &'a str,
+    /// Its headers, `:method`, `:path` and `:authority` among them.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// Its body.
+    pub body: &'a [u8],
+    /// When the host is to give up; it counts in whole milliseconds, rounded up.
+    pub timeout: Micros,
+}
+
+/// HTTP requests to a cluster.
+pub trait Callouts {
+    /// Sends one.
+    ///
+    /// # Errors
+    /// [`HostError`] if it cannot be sent; nothing more is told of it then.
+    fn dispatch(&self, callout: &Callout<'_>) -> Result<CalloutId, HostError>;
+}
+
+/// How grave a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Level {
+    /// Something an operator should know.
+    Warn = 3,
+    /// Something that does not work.
+    Error = 4,
+    /// The module is about to die.
+    Critical = 5,
+}
+
+/// The host's log.
+pub trait Log {
+    /// Writes a line. A log that cannot be written has nowhere to be reported.
+    fn log(&self, level: Level, message: &str);
+}
+
+/// All that a limiter with a shared store asks of its host.
+pub trait Host:
+    SharedData + Entropy + Counters + Clock + Stopwatch + Streams + Callouts + Log
+{
+}
+
+impl<T: SharedData + Entropy + Counters + Clock + Stopwatch + Streams + Callouts + Log> Host for T {}

@@ -1,4 +1,5 @@
-//! The proxy as host: the one file that calls it.
+//! The proxy as host: headers, properties, answers, clocks, shared data and counters. What goes over
+//! the wire is in [`super::wire`]; no other file calls the proxy.
 //!
 //! Every call returns its status; none panics. Bytes that the proxy hands over were allocated by
 //! this module's own allocator, on the proxy's request, and are taken over as a `Vec`.
@@ -6,7 +7,8 @@
 #![allow(unsafe_code)]
 
 use super::{
-    Clock, CounterId, Counters, Entropy, HostError, SharedData, Swap, Value, Version, ffi,
+    Clock, CounterId, Counters, Entropy, HostError, Level, Log, Moment, SharedData, Stopwatch,
+    Swap, Value, Version, ffi,
 };
 use core::ptr;
 use weir_core::{response::Reply, units::Instant};
@@ -14,18 +16,6 @@ use weir_core::{response::Reply, units::Instant};
 /// The proxy that runs this module.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Proxy;
-
-/// How grave a message is.
-#[derive(Clone, Copy, Debug)]
-#[repr(u32)]
-pub enum Level {
-    /// Something an operator should know.
-    Warn = 3,
-    /// Something that does not work.
-    Error = 4,
-    /// The module is about to die.
-    Critical = 5,
-}
 
 /// The buffer that holds a plugin's configuration.
 const PLUGIN_CONFIGURATION: u32 = 7;
@@ -40,14 +30,11 @@ const COUNTER: u32 = 0;
 /// with version 0 it would overwrite whatever another worker has just put there.
 const NEVER_CURRENT: u32 = u32::MAX;
 
-fn done(status: u32) -> Result<(), HostError> {
-    if status == ffi::OK { Ok(()) } else { Err(HostError(status)) }
-}
+/// The clock that never goes back (WASI preview 1).
+const MONOTONIC: u32 = 1;
 
-/// Writes to the proxy's log. A log that cannot be written has nowhere to be reported.
-pub fn log(level: Level, message: &str) {
-    // SAFETY: the pointer and length are of one live slice, which the proxy only reads.
-    let _ = unsafe { ffi::proxy_log(level as u32, message.as_ptr(), message.len()) };
+pub(super) fn done(status: u32) -> Result<(), HostError> {
+    if status == ffi::OK { Ok(()) } else { Err(HostError(status)) }
 }
 
 /// The plugin's configuration.
@@ -127,6 +114,22 @@ pub fn reply(reply: &Reply, details: &str) -> Result<(), HostError> {
     })
 }
 
+impl Log for Proxy {
+    fn log(&self, level: Level, message: &str) {
+        // SAFETY: the pointer and length are of one live slice, which the proxy only reads.
+        let _ = unsafe { ffi::proxy_log(level as u32, message.as_ptr(), message.len()) };
+    }
+}
+
+impl Stopwatch for Proxy {
+    fn moment(&self) -> Result<Moment, HostError> {
+        let mut nanos = 0;
+        // SAFETY: the pointer is valid for one write.
+        done(unsafe { ffi::clock_time_get(MONOTONIC, 0, &raw mut nanos) })?;
+        Ok(Moment(nanos / 1_000))
+    }
+}
+
 impl Clock for Proxy {
     fn now(&self) -> Result<Instant, HostError> {
         let mut nanos = 0;
@@ -204,7 +207,9 @@ impl Counters for Proxy {
 }
 
 /// Bytes that a call of the proxy allocates and hands over.
-fn taken(call: impl FnOnce(*mut *mut u8, *mut usize) -> u32) -> Result<Vec<u8>, HostError> {
+pub(super) fn taken(
+    call: impl FnOnce(*mut *mut u8, *mut usize) -> u32,
+) -> Result<Vec<u8>, HostError> {
     let mut data = ptr::null_mut();
     let mut size = 0;
     done(call(&raw mut data, &raw mut size))?;

@@ -46,7 +46,7 @@ const CHECKS: [(&str, Check); 13] = [
     ("the core needs no std and no unsafe", layers::no_std),
     ("imports in the core go one way", layers::chain),
     ("serde stays in the core's config", layers::serde),
-    ("two files talk to the host", host::calls),
+    ("three files talk to the host", host::calls),
     ("the filter has no statics", host::statics),
     ("the SDK's version is the one described", documents::sdk_version),
     ("what the documents name is there", documents::paths),

@@ -1,0 +1,265 @@
+//! Limits on counts in a shared store.
+//!
+//! What the store would certainly refuse is refused without a call. The other limits are asked in
+//! one call for each slot, all at once, and the request waits for the replies, each no longer than
+//! the deadline. A call charges all of its limits or none; where a limit in another call refuses,
+//! or must not go unchecked and could not be, the charge is given back, less what has refilled.
+
+mod calls;
+mod outcome;
+
+use super::{Asked, Decided, Request, combine};
+use crate::{
+    host::{CalloutId, Clock, Entropy, Host, HostError, Moment, SharedData, StreamId},
+    metrics::Metric,
+    plugin::Plugin,
+    store::{
+        Failure, Settled, Ticket, complaints::Complaints, recent::Recent, redis::Pace,
+        remote::Remote,
+    },
+};
+use calls::Charged;
+use std::collections::BTreeMap;
+use weir_core::{
+    decision::{Decision, Outcome},
+    key::Facts,
+    limiter::State,
+    response::Answer,
+    units::Instant,
+};
+
+/// The shared store of one plugin, and the requests that wait for it.
+#[derive(Debug)]
+pub struct Shared {
+    store: Remote,
+    recent: Recent,
+    waiting: BTreeMap<u32, Waiting>,
+    complaints: Complaints,
+}
+
+/// Where a request stands.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// It is decided.
+    Done(Decided),
+    /// It waits; its answer will be among the [`Answers`] of a later call.
+    Waits,
+}
+
+/// Requests that have been decided after a wait, by their contexts.
+pub type Answers = Vec<(u32, Decided)>;
+
+/// A request that waits.
+#[derive(Debug)]
+struct Waiting {
+    /// Limits that are known to refuse, all in shadow mode.
+    known: Vec<(Asked, Decision)>,
+    calls: Vec<Sent>,
+    at: Moment,
+}
+
+/// One call.
+#[derive(Debug)]
+struct Sent {
+    asked: Vec<Asked>,
+    result: Option<Result<Charged, Failure>>,
+}
+
+impl Shared {
+    /// The store of a plugin; `None` where that is the proxy's own.
+    ///
+    /// # Errors
+    /// [`HostError`] if the host refuses shared data.
+    pub fn open(
+        plugin: &Plugin,
+        host: &(impl SharedData + Entropy),
+    ) -> Result<Option<Self>, HostError> {
+        let Some(store) = Remote::of(&plugin.policy.store) else { return Ok(None) };
+        let recent = Recent::open(host)?;
+        let complaints = Complaints::default();
+        Ok(Some(Self { store, recent, waiting: BTreeMap::new(), complaints }))
+    }
+
+    /// Begins a request. Others may get their answers meanwhile: their deadlines have come.
+    pub fn begin(
+        &mut self,
+        plugin: &Plugin,
+        context: u32,
+        facts: &impl Facts,
+        clock: &impl Clock,
+        host: &impl Host,
+        answers: &mut Answers,
+    ) -> Progress {
+        let request = Request { plugin, host };
+        let asked = match request.ask_all(facts) {
+            Ok(asked) if asked.is_empty() => return Progress::Done(Answer::UNTOUCHED.into()),
+            Ok(asked) => asked,
+            Err(answer) => return Progress::Done(answer.into()),
+        };
+        // Without a clock there is no deadline, so nothing may wait.
+        let Ok(now) = host.moment() else {
+            let failed = Sent { asked, result: Some(Err(Failure::Host)) };
+            let waiting = Waiting { known: Vec::new(), calls: vec![failed], at: Moment::END };
+            return Progress::Done(self.finish(&request, waiting, Moment::END));
+        };
+        let (known, open) = self.refusals(&request, now, asked);
+        if known.iter().any(|(asked, _)| asked.enforced) {
+            let said: Vec<_> = known.iter().filter_map(|(a, d)| request.said(a, *d)).collect();
+            return Progress::Done(request.tell(&combine(&said), &said).into());
+        }
+        let mut settled = Vec::new();
+        self.store.expire(host, now, &mut settled);
+        let groups = calls::by_slot(open);
+        let refundable = groups.len() > 1;
+        let mut sent = Vec::new();
+        for (place, asked) in groups.into_iter().enumerate() {
+            let ticket = Ticket { context, call: place };
+            let send = calls::command(&asked, refundable, clock).and_then(|command| {
+                let probe = || calls::probe(&asked, clock);
+                self.store.check(host, now, ticket, command, probe, &mut settled)
+            });
+            if send.is_ok() {
+                request.count(Metric::StoreCall);
+            }
+            if send == Err(Failure::Unsent) {
+                self.complaints.tell(host, now, b"the proxy sends no call to it; see its cluster");
+            }
+            sent.push(Sent { asked, result: send.err().map(Err) });
+        }
+        self.waiting.insert(context, Waiting { known, calls: sent, at: now });
+        self.settle(&request, now, settled, answers);
+        // What was lost on sending has its result by now.
+        let own = answers.iter().position(|(answered, _)| *answered == context);
+        let own = own.map(|place| answers.swap_remove(place).1);
+        own.or_else(|| self.complete(&request, now, context))
+            .map_or(Progress::Waits, Progress::Done)
+    }
+
+    /// Takes a message that came on a stream.
+    pub fn on_message(
+        &mut self,
+        plugin: &Plugin,
+        host: &impl Host,
+        (stream, bytes): (StreamId, &[u8]),
+    ) -> Answers {
+        self.step(plugin, host, |store, now, settled| {
+            store.on_message(host, now, stream, bytes, settled);
+        })
+    }
+
+    /// Takes the end of a stream.
+    pub fn on_close(
+        &mut self,
+        plugin: &Plugin,
+        host: &impl Host,
+        (stream, status): (StreamId, u32),
+    ) -> Answers {
+        self.step(plugin, host, |store, now, settled| {
+            store.on_close(host, now, stream, status, settled);
+        })
+    }
+
+    /// Takes the response to a callout; no body stands for one that failed.
+    pub fn on_response(
+        &mut self,
+        plugin: &Plugin,
+        host: &impl Host,
+        (callout, body): (CalloutId, Option<&[u8]>),
+    ) -> Answers {
+        self.step(plugin, host, |store, now, settled| {
+            store.on_response(host, now, callout, body, settled);
+        })
+    }
+
+    /// Does what is due, from the root context.
+    pub fn on_tick(&mut self, plugin: &Plugin, host: &impl Host) -> Answers {
+        self.step(plugin, host, |store, now, settled| store.tick(host, now, settled))
+    }
+
+    /// How soon a tick is wanted.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.store.pace()
+    }
+
+    fn step(
+        &mut self,
+        plugin: &Plugin,
+        host: &impl Host,
+        event: impl FnOnce(&mut Remote, Moment, &mut Vec<Settled>),
+    ) -> Answers {
+        // Without a clock everything is overdue.
+        let now = host.moment().unwrap_or(Moment::END);
+        let (mut settled, mut answers) = (Vec::new(), Vec::new());
+        event(&mut self.store, now, &mut settled);
+        self.store.expire(host, now, &mut settled);
+        self.settle(&Request { plugin, host }, now, settled, &mut answers);
+        answers
+    }
+
+    /// Limits that would certainly refuse, and those that have to be asked. The request is known
+    /// to be refused if one of the first is enforced.
+    fn refusals(
+        &self,
+        request: &Request<'_, impl Host>,
+        now: Moment,
+        asked: Vec<Asked>,
+    ) -> (Vec<(Asked, Decision)>, Vec<Asked>) {
+        let (mut known, mut open) = (Vec::new(), Vec::new());
+        for asked in asked {
+            let Asked { limiter, ask, digest, .. } = &asked;
+            let unused = limiter.step(&State::None, Instant::EPOCH, *ask).decision;
+            if let Outcome::Never(_) = unused.outcome {
+                known.push((asked, unused));
+            } else if let Some(refusal) =
+                self.recent.refusal(request.host, now, *digest, limiter, *ask)
+            {
+                request.count(Metric::Recalled);
+                known.push((asked, refusal));
+            } else {
+                open.push(asked);
+            }
+        }
+        (known, open)
+    }
+
+    /// Puts results where they belong, and answers the requests that have all of theirs.
+    fn settle(
+        &mut self,
+        request: &Request<'_, impl Host>,
+        now: Moment,
+        settled: Vec<Settled>,
+        answers: &mut Answers,
+    ) {
+        for Settled { ticket, result } in settled {
+            let Some(waiting) = self.waiting.get_mut(&ticket.context) else { continue };
+            let refundable = waiting.calls.len() > 1;
+            let Some(call) = waiting.calls.get_mut(ticket.call) else { continue };
+            let result = result.and_then(|reply| {
+                calls::charged(&call.asked, refundable, reply).map_err(|complaint| {
+                    self.complaints.tell(request.host, now, &complaint);
+                    Failure::Error
+                })
+            });
+            call.result.get_or_insert(result);
+            if let Some(answer) = self.complete(request, now, ticket.context) {
+                answers.push((ticket.context, answer));
+            }
+        }
+    }
+
+    /// The answer to a request that has all of its results.
+    fn complete(
+        &mut self,
+        request: &Request<'_, impl Host>,
+        now: Moment,
+        context: u32,
+    ) -> Option<Decided> {
+        let waiting = self.waiting.get(&context)?;
+        if waiting.calls.iter().any(|call| call.result.is_none()) {
+            return None;
+        }
+        let waiting = self.waiting.remove(&context)?;
+        Some(self.finish(request, waiting, now))
+    }
+}

@@ -1,0 +1,162 @@
+//! Several limits of one request in a shared store: in one call where they share a slot, and in
+//! calls that undo one another where they do not.
+
+mod support;
+
+use support::{REDIS, Stage, now, statuses};
+use weir_core::script::{GENERAL, REFUND};
+
+/// A limit by key and one for everyone, which are in different slots.
+fn two_slots(fields: &str) -> Stage {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS}{fields},"limits":[
+            {{"name":"per-key","key":["header:x-api-key"],"rate":"1/second","burst":2}},
+            {{"name":"everyone","rate":"10/second"}}]}}"#,
+    ));
+    stage.tick();
+    stage
+}
+
+/// A reply of the general script for one limit, with the time at which it charged.
+fn general(outcome: u8, wait: u32) -> Vec<u8> {
+    let left = u8::from(outcome == 1);
+    format!("*5\r\n:{outcome}\r\n:{left}\r\n:{wait}\r\n:1000000\r\n:1700000000000000\r\n")
+        .into_bytes()
+}
+
+#[test]
+fn limits_with_the_same_key_go_in_one_call() {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS},"limits":[
+            {{"name":"second","key":["header:x-api-key"],"rate":"1/second","burst":2}},
+            {{"name":"minute","key":["header:x-api-key"],"algorithm":"fixed-window","rate":"9/minute"}}]}}"#,
+    ));
+    stage.tick();
+    stage.ask("alice");
+    let commands = stage.commands();
+    let [words] = commands.as_slice() else { panic!("{commands:?}") };
+    assert_eq!(words[..3], ["EVALSHA", GENERAL.sha1(), "2"]);
+    assert_eq!(words[3][..17], words[4][..17], "one hash tag");
+    let reply = b"*9\r\n:1\r\n:1\r\n:0\r\n:1000000\r\n:0\r\n:0\r\n:5000000\r\n:5000000\r\n:1700000000000000\r\n";
+    assert_eq!(statuses(&stage.reply(reply)), [(1, 429)]);
+    assert_eq!(stage.commands().len(), 0, "the script has charged neither");
+}
+
+#[test]
+fn a_request_passes_when_both_slots_allow() {
+    let mut stage = two_slots("");
+    assert_eq!(now(&stage.ask("alice")), 0);
+    assert_eq!(stage.commands().len(), 2, "both are asked at once");
+    assert!(stage.reply(&general(1, 0)).is_empty());
+    assert_eq!(statuses(&stage.reply(&general(1, 0))), [(1, 200)]);
+    assert_eq!(stage.commands().len(), 0);
+    assert_eq!(stage.count("allowed"), 1);
+}
+
+#[test]
+fn what_the_other_slot_refuses_is_given_back() {
+    let mut stage = two_slots("");
+    stage.ask("alice");
+    let asked = stage.commands();
+    stage.reply(&general(1, 0));
+    assert_eq!(statuses(&stage.reply(&general(0, 100_000))), [(1, 429)]);
+    let commands = stage.commands();
+    let [words] = commands.as_slice() else { panic!("{commands:?}") };
+    assert_eq!(words[..3], ["EVALSHA", REFUND.sha1(), "1"]);
+    assert_eq!(words[3], asked[0][3], "to the limit that was charged");
+    assert_eq!(words[4], "1700000000000000", "less what has refilled since then");
+    assert!(stage.reply(b"*1\r\n:1\r\n").is_empty());
+    assert_eq!(stage.count("refund_lost"), 0);
+}
+
+#[test]
+fn nothing_is_given_back_where_both_refuse() {
+    let mut stage = two_slots("");
+    stage.ask("alice");
+    stage.commands();
+    stage.reply(&general(0, 500_000));
+    assert_eq!(statuses(&stage.reply(&general(0, 100_000))), [(1, 429)]);
+    assert_eq!(stage.commands().len(), 0);
+}
+
+#[test]
+fn a_slot_that_is_not_checked_goes_by_its_policy_and_the_other_counts() {
+    for (policy, status, refunds) in [("allow", 200, 0), ("deny", 503, 1), ("local", 200, 0)] {
+        let mut stage = two_slots(&format!(r#","on_store_failure":"{policy}""#));
+        stage.ask("alice");
+        stage.commands();
+        stage.reply(&general(1, 0));
+        assert_eq!(statuses(&stage.reply(b"-LOADING\r\n")), [(1, status)], "{policy}");
+        assert_eq!(stage.commands().len(), refunds, "{policy}");
+    }
+}
+
+#[test]
+fn a_refusal_outweighs_a_slot_that_is_not_checked() {
+    let mut stage = two_slots(r#","on_store_failure":"deny""#);
+    stage.ask("alice");
+    stage.reply(&general(0, 500_000));
+    stage.host.pass_millis(10);
+    assert_eq!(statuses(&stage.tick()), [(1, 429)]);
+    assert_eq!(stage.count("unavailable"), 0);
+}
+
+#[test]
+fn what_is_known_to_refuse_charges_nobody_else() {
+    let mut stage = two_slots("");
+    stage.ask("alice");
+    stage.reply(&general(0, 500_000));
+    stage.reply(&general(1, 0));
+    stage.commands();
+    assert_eq!(now(&stage.ask("alice")), 429);
+    assert_eq!(stage.commands().len(), 0, "the limit for everyone is not even asked");
+}
+
+#[test]
+fn a_refund_that_cannot_be_sent_is_counted() {
+    let mut stage = two_slots("");
+    stage.ask("alice");
+    stage.reply(&general(1, 0));
+    for stream in stage.host.streams() {
+        stage.host.end_stream(stream);
+        stage.shared.on_message(&stage.plugin, &stage.host, (stream, &general(0, 100_000)));
+    }
+    assert_eq!(stage.count("refund_lost"), 1);
+}
+
+#[test]
+fn permits_are_given_back_by_the_name_of_the_request() {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS},"limits":[{{"name":"in-flight","algorithm":"concurrency","limit":2,"key":["header:x-api-key"]}}]}}"#,
+    ));
+    stage.tick();
+    stage.host.set_draw(7);
+    stage.ask("alice");
+    let asked = stage.commands();
+    assert_eq!(asked[0].last().map(String::as_str), Some("700000007"));
+    let answers = stage.reply(b"*4\r\n:1\r\n:1\r\n:0\r\n:30000000\r\n");
+    let permits = &answers[0].1.permits;
+    assert_eq!(permits.len(), 1);
+    stage.shared.release(&stage.plugin, &stage.host, &stage.host, permits);
+    let released = stage.commands();
+    assert_eq!(released[0][1], REFUND.sha1());
+    assert_eq!(released[0].last().map(String::as_str), Some("700000007"));
+}
+
+#[test]
+fn a_permit_that_may_have_been_granted_too_late_is_given_back() {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS},"on_store_failure":"deny","limits":[{{"name":"in-flight","algorithm":"concurrency","limit":2}}]}}"#,
+    ));
+    stage.tick();
+    stage.ask("alice");
+    stage.commands();
+    // Another is answered meanwhile, so the store is not out.
+    stage.host.pass_millis(5);
+    stage.ask("bob");
+    stage.reply(b"-ERR slow\r\n");
+    stage.commands();
+    stage.host.pass_millis(10);
+    assert_eq!(statuses(&stage.tick()), [(2, 503)]);
+    assert_eq!(stage.commands().len(), 1);
+}
