@@ -16,6 +16,7 @@ pub mod limit;
 pub mod load;
 pub mod processes;
 pub mod redis;
+pub mod rest;
 pub mod serve;
 pub mod terminal;
 pub mod webdis;

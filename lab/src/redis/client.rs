@@ -202,7 +202,10 @@ impl Client {
 }
 
 /// Where and as whom to connect.
-fn connection_info(address: SocketAddr, password: Option<&str>) -> Result<redis::ConnectionInfo> {
+pub(crate) fn connection_info(
+    address: SocketAddr,
+    password: Option<&str>,
+) -> Result<redis::ConnectionInfo> {
     let info = format!("redis://{address}").into_connection_info()?;
     let Some(password) = password else { return Ok(info) };
     let settings = info.redis_settings().clone().set_password(password);

@@ -14,6 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
 
+pub(crate) use self::client::connection_info;
 pub use self::{
     client::{Client, Expiry, Observed, ScriptCall},
     tls::Tls,
