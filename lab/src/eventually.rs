@@ -43,6 +43,11 @@ pub async fn whenever<T>(mut probe: impl AsyncFnMut() -> Result<Option<T>>) -> R
     }
 }
 
+/// Waits for a point in time: for a link that delays what it carries.
+pub(crate) async fn reached(time: Instant) {
+    tokio::time::sleep_until(time.into()).await;
+}
+
 /// Probes on this thread until the condition holds, and returns whether it did within the time.
 /// For destructors, which cannot be asynchronous.
 pub fn blocking(within: Duration, mut probe: impl FnMut() -> bool) -> bool {

@@ -13,6 +13,7 @@ pub mod envoy;
 pub mod eventually;
 pub mod http;
 pub mod limit;
+pub mod link;
 pub mod load;
 pub mod processes;
 pub mod redis;
