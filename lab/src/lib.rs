@@ -1,5 +1,6 @@
-//! The running parts of Weir: a real Envoy, a small API, the page, and bounded load. The demo and
-//! the end-to-end tests start and stop them here.
+//! The running parts of Weir: a real Envoy, what stands behind it, the stores that it asks and the
+//! ways they fail, the page, and bounded load. The demo and the end-to-end tests start and stop them
+//! here.
 //!
 //! Every part is a value: it runs while the value lives and is stopped when the value is dropped.
 //! Everything listens on 127.0.0.1 only.
@@ -11,6 +12,7 @@ pub mod config;
 pub mod demo;
 pub mod envoy;
 pub mod eventually;
+pub mod faults;
 pub mod http;
 pub mod limit;
 pub mod link;
