@@ -210,6 +210,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::eventually::reached;
 
     /// How long a test waits for what must not come.
     const SHORT: Duration = Duration::from_millis(50);
@@ -339,25 +340,44 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_delay_is_for_each_chunk_and_they_overlap() {
-        const DELAY: Duration = Duration::from_millis(200);
+    async fn no_chunk_waits_for_the_delay_of_another() {
+        const DELAY: Duration = Duration::from_millis(500);
+        const APART: Duration = Duration::from_millis(25);
         let link = echo().await;
         let mut stream = connect(&link).await;
         assert!(echoed(&mut stream, 0).await);
         link.delay(DELAY);
-        let start = Instant::now();
-        for sent in 1..=20 {
-            stream.write_all(&[sent]).await.unwrap();
-            tokio::task::yield_now().await;
+        let (mut from, mut to) = stream.into_split();
+        let sending = tokio::spawn(async move {
+            let mut times = Vec::new();
+            for number in 0..8 {
+                times.push(Instant::now());
+                to.write_all(&[number]).await.unwrap();
+                reached(Instant::now() + APART).await;
+            }
+            times
+        });
+        let mut times = Vec::new();
+        for number in 0..8 {
+            assert_eq!(timeout(LONG, from.read_u8()).await.unwrap().unwrap(), number);
+            times.push(Instant::now());
         }
-        for sent in 1..=20 {
-            assert_eq!(byte(&mut stream).await, Ok(Some(sent)));
+        // There and back: less than a half of a delay more than the two.
+        for (sent, received) in sending.await.unwrap().into_iter().zip(times) {
+            let took = received - sent;
+            assert!(took >= 2 * DELAY && took < 2 * DELAY + DELAY / 2, "{took:?}");
         }
-        let took = start.elapsed();
-        assert!(took >= 2 * DELAY && took < 10 * DELAY, "{took:?}");
+    }
+
+    #[tokio::test]
+    async fn a_delay_has_an_end() {
+        let link = echo().await;
+        let mut stream = connect(&link).await;
+        link.delay(LONG);
+        stream.write_all(&[1]).await.unwrap();
+        assert!(is_silent(&mut stream).await);
         link.delay(Duration::ZERO);
-        let start = Instant::now();
-        assert!(echoed(&mut stream, 21).await && start.elapsed() < DELAY);
+        assert!(echoed(&mut connect(&link).await, 2).await);
     }
 
     #[tokio::test]
