@@ -2,41 +2,100 @@
 
 mod support;
 
-use anyhow::Result;
-use support::{config, example, shipped, start, start_local};
-use weir_lab::http::Client;
+use anyhow::{Context, Result};
+use serde_json::json;
+use std::{fs, path::Path};
+use support::{
+    Running, artefact, config, example, shipped, start, start_local,
+    stores::{Behind, Stack, Way},
+};
+use weir_lab::{
+    config::Config,
+    http::Client,
+    redis::{Options, Redis},
+};
+
+/// Checks that of 40 requests at once some are refused, and none is unchecked.
+async fn limits(running: &Running, name: &str) -> Result<()> {
+    let mut client = Client::connect(running.envoy.address("ingress")?).await?;
+    let mut statuses = Vec::new();
+    for _ in 0..40 {
+        statuses.push(client.get("/api/hello", &[("x-api-key", b"alice")]).await?.status);
+    }
+    let count = |status| statuses.iter().filter(|found| **found == status).count();
+    assert!(count(200) >= 4 && count(429) > 0, "{name}: {statuses:?}\n{}", running.envoy.log());
+    assert_eq!(count(200) + count(429), 40, "{name}: {statuses:?}");
+    assert_eq!(running.count("unchecked").await?, 0, "{name}: {}", running.envoy.log());
+    Ok(())
+}
+
+/// The fields of a policy that 40 requests at once exceed.
+fn exceeded() -> serde_json::Value {
+    json!({ "limits": [{ "name": "per-key", "key": ["header:x-api-key"], "rate": "4/second" }] })
+}
 
 #[tokio::test]
-async fn every_example_loads_and_limits() -> Result<()> {
-    for (name, limited, free) in
-        [("local.yaml", "/api/hello", None), ("demo.yaml", "/api/hello", Some("/"))]
-    {
-        let mut config = config(name, &shipped())?;
-        let policy = config.policy("ingress")?.replace("1000/minute", "4/second");
-        config.set_policy("ingress", &policy)?;
-        let running = start(config, 2).await?;
-        let mut client = Client::connect(running.envoy.address("ingress")?).await?;
-        let mut refused = 0;
-        for _ in 0..40 {
-            let answer = client.get(limited, &[("x-api-key", b"alice")]).await?;
-            refused += u32::from(answer.status == 429);
-        }
-        assert!(refused > 0, "{name} refuses nothing");
-        if let Some(path) = free {
-            assert_ne!(client.get(path, &[("x-api-key", b"alice")]).await?.status, 429, "{name}");
+async fn every_way_to_a_store_limits() -> Result<()> {
+    for way in Way::ALL {
+        let mut stack = Stack::of(way, &exceeded(), 2).await?;
+        limits(&stack.running, way.file()).await?;
+        if way != Way::Local {
+            let mut redis = stack.behind.redis().client()?;
+            assert_eq!(redis.count()?, 1, "{way:?}: the count is in Redis");
         }
     }
     Ok(())
 }
 
+#[tokio::test]
+async fn the_demo_limits_the_api_and_leaves_the_page_alone() -> Result<()> {
+    let running = start(config("demo.yaml", &shipped())?, 2).await?;
+    limits(&running, "demo.yaml").await?;
+    let mut client = Client::connect(running.envoy.address("ingress")?).await?;
+    assert_ne!(client.get("/", &[("x-api-key", b"alice")]).await?.status, 429);
+    Ok(())
+}
+
+/// Puts a file in the place of one that the example names.
+fn set_file(config: &mut Config, from: &str, to: &Path) -> Result<()> {
+    let text = config.value().to_string();
+    let to = to.to_str().context("a path")?;
+    anyhow::ensure!(text.contains(from), "the example names no {from}");
+    *config.value_mut() = serde_json::from_str(&text.replace(from, to))?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_redis_with_a_password_and_tls_limits() -> Result<()> {
+    let options = Options { password: Some("a pass/word".into()), tls: true, ..Options::default() };
+    let redis = Redis::start_with(&artefact("WEIR_REDIS"), options)?;
+    let folder = tempfile::tempdir()?;
+    let password = folder.path().join("password");
+    fs::write(&password, redis.password().context("a password")?)?;
+    let mut config = config("redis-tls.yaml", &shipped())?;
+    set_file(&mut config, "redis-password", &password)?;
+    set_file(&mut config, "redis-ca.pem", &redis.tls().context("TLS")?.authority())?;
+    set_file(&mut config, "redis.example.com", Path::new("localhost"))?;
+    config.set_endpoint("redis", redis.tls().context("TLS")?.address())?;
+    let policy = Way::Proxied.policy(&mut config, &exceeded())?;
+    config.set_policy("ingress", &policy)?;
+    let running = start(config, 2).await?;
+    limits(&running, "redis-tls.yaml").await?;
+    let _behind = Behind { webdis: None, rest: None, redis: Some(redis) };
+    Ok(())
+}
+
 #[test]
-fn every_example_is_in_the_test_above() -> Result<()> {
-    let mut names: Vec<_> = std::fs::read_dir(example(""))?
+fn every_example_is_in_a_test_above() -> Result<()> {
+    let mut names: Vec<_> = fs::read_dir(example(""))?
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| name.ends_with(".yaml"))
         .collect();
+    let mut tested: Vec<_> = Way::ALL.map(Way::file).map(String::from).into();
+    tested.extend(["demo.yaml", "redis-tls.yaml"].map(String::from));
     names.sort();
-    assert_eq!(names, ["demo.yaml", "local.yaml"]);
+    tested.sort();
+    assert_eq!(names, tested);
     Ok(())
 }
 

@@ -3,6 +3,8 @@
 // Each test file is a crate of its own and uses its part of this.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod stores;
+
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use weir_lab::{
