@@ -6,7 +6,7 @@
 //! earlier, more time seems to have passed than has, and so no less seems to have come back.
 
 use super::{
-    Ask, Limiter, State,
+    Ask, Limiter, State, Step,
     debt::Drain,
     fixed_window::FixedWindow,
     sliding_log::{Charge, LogState, SlidingLog},
@@ -32,10 +32,12 @@ pub struct Recalled {
 impl Limiter {
     /// The refusal that a recalled state certainly means; `None` where the store has to be asked.
     ///
-    /// How long it holds is the least that is known: the store may hold it for longer.
+    /// How long it holds is the least that is known: the store may hold it for longer. A state that
+    /// owes more than this limit allows was recalled under another limit, which the store may have
+    /// forgotten by now.
     #[must_use]
     pub fn recalled_refusal(&self, state: &State, now: Instant, ask: Ask) -> Option<Decision> {
-        let mut decision = self.step(state, now, ask).decision;
+        let Step { mut decision, state: None } = self.step(state, now, ask) else { return None };
         if let (Self::SlidingWindow(limit), Outcome::Refused { retry_after }) =
             (self, &mut decision.outcome)
         {
