@@ -75,6 +75,8 @@ impl HttpContext for Http {
         match answer {
             Answer::Pass { delay, headers } => {
                 self.headers = headers;
+                #[cfg(feature = "test-clock")]
+                self.headers.push(test_clock::told(delay));
                 let limiter = self.limiter.as_ref();
                 let held = limiter.is_some_and(|limiter| limiter.hold(self.context, delay));
                 if held { Action::Pause } else { Action::Continue }
@@ -134,7 +136,11 @@ pub(crate) mod test_clock {
         facts::Fields,
         host::{Clock, HostError},
     };
-    use weir_core::{key::fields::FieldValue, units::Instant};
+    use weir_core::{
+        key::fields::FieldValue,
+        response::Header,
+        units::{Instant, Micros},
+    };
 
     /// Marks a module that is built with this clock: `cargo xtask tidy` looks for the export. The
     /// header's name would not do, since the compiler compares it piece by piece.
@@ -152,6 +158,11 @@ pub(crate) mod test_clock {
         if fields.field(TRAP) != FieldValue::Missing {
             core::arch::wasm32::unreachable();
         }
+    }
+
+    /// Tells how long the request would be held.
+    pub(crate) fn told(delay: Micros) -> Header {
+        ("x-weir-test-delay", delay.get().to_string())
     }
 
     /// A clock that stands still.

@@ -172,6 +172,8 @@ impl Limiter {
             self.hold_permits(context, permits);
             let done = match answer {
                 Answer::Pass { delay, headers } => {
+                    #[cfg(feature = "test-clock")]
+                    let headers = [headers, vec![crate::http::test_clock::told(delay)]].concat();
                     let held = self.hold(context, delay);
                     if !headers.is_empty()
                         && let Ok(mut told) = self.told.try_borrow_mut()

@@ -86,7 +86,9 @@ impl Envoy {
     /// # Errors
     /// When the admin interface does not answer.
     pub async fn stat(&self, name: &str) -> Result<Option<u64>> {
-        let text = self.admin_get("/stats").await?;
+        // All of them are many where there are many listeners.
+        let exactly: String = name.bytes().map(|byte| format!("%5Cx{byte:02x}")).collect();
+        let text = self.admin_get(&format!("/stats?filter=%5E{exactly}%24")).await?;
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
         value.map(|value| value.parse().with_context(|| format!("{name} is {value}"))).transpose()
     }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::{
     HeaderMap, Method, Request,
+    body::Incoming,
     client::conn::http1::{self, SendRequest},
     header::{HOST, HeaderName, HeaderValue},
 };
@@ -14,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
+    task::JoinHandle,
     time::timeout,
 };
 
@@ -45,10 +47,27 @@ impl Answer {
     }
 }
 
+/// A request whose answer has begun and not ended. Dropping it closes the connection.
+pub struct Held {
+    /// What has come: a status and headers, and no body.
+    pub answer: Answer,
+    _body: Incoming,
+    client: Client,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Else it would wait for the rest of the body.
+        self.client.connection.abort();
+    }
+}
+
 /// A connection.
 pub struct Client {
     address: SocketAddr,
     sender: SendRequest<Full<Bytes>>,
+    /// Ends with the sender.
+    connection: JoinHandle<()>,
 }
 
 impl Client {
@@ -61,9 +80,11 @@ impl Client {
         let stream = connecting.await?.with_context(|| format!("cannot connect to {address}"))?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // Ends with the connection, which ends with the sender.
-        tokio::spawn(connection);
-        Ok(Self { address, sender })
+        let connection = tokio::spawn(async move {
+            // A request that it breaks off tells so itself.
+            let _ = connection.await;
+        });
+        Ok(Self { address, sender, connection })
     }
 
     /// Sends a GET and waits for the whole answer. A value may hold any byte that HTTP allows in a
@@ -95,6 +116,32 @@ impl Client {
         headers: &[(&str, &[u8])],
         body: Bytes,
     ) -> Result<Answer> {
+        let answer = async {
+            let (head, body) = self.begin(method, path, headers, body).await?;
+            anyhow::Ok(Answer { body: body.collect().await?.to_bytes(), ..head })
+        };
+        let waited = timeout(DEADLINE, answer).await;
+        waited.with_context(|| format!("{path}: no answer in {DEADLINE:?}"))?
+    }
+
+    /// Sends a GET and waits for the headers of the answer.
+    ///
+    /// # Errors
+    /// When the connection breaks, or no answer comes in time.
+    pub async fn hold(mut self, path: &str, headers: &[(&str, &[u8])]) -> Result<Held> {
+        let begun = timeout(DEADLINE, self.begin(Method::GET, path, headers, Bytes::new())).await;
+        let (answer, body) =
+            begun.with_context(|| format!("{path}: no answer in {DEADLINE:?}"))??;
+        Ok(Held { answer, _body: body, client: self })
+    }
+
+    async fn begin(
+        &mut self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &[u8])],
+        body: Bytes,
+    ) -> Result<(Answer, Incoming)> {
         let mut request =
             Request::builder().method(method).uri(path).header(HOST, self.address.to_string());
         for (name, value) in headers {
@@ -102,14 +149,10 @@ impl Client {
             request = request.header(name, HeaderValue::from_bytes(value)?);
         }
         let request = request.body(Full::new(body))?;
-        let answer = async {
-            self.sender.ready().await?;
-            let (head, body) = self.sender.send_request(request).await?.into_parts();
-            let body = body.collect().await?.to_bytes();
-            anyhow::Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
-        };
-        let waited = timeout(DEADLINE, answer).await;
-        waited.with_context(|| format!("{path}: no answer in {DEADLINE:?}"))?
+        self.sender.ready().await?;
+        let (head, body) = self.sender.send_request(request).await?.into_parts();
+        let (status, headers) = (head.status.as_u16(), head.headers);
+        Ok((Answer { status, headers, body: Bytes::new() }, body))
     }
 }
 

@@ -1,14 +1,18 @@
 //! What stands behind Envoy in the demo: a small API, and the page's files.
 
 use std::{
+    convert::Infallible,
     net::SocketAddr,
     path::Path,
+    pin::Pin,
+    task::{self, Poll},
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context as _, Result};
 use axum::{
     Json, Router,
+    body::Body,
     extract::Request,
     http::{
         HeaderName, HeaderValue,
@@ -18,6 +22,7 @@ use axum::{
     response::Response,
     routing::get,
 };
+use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinHandle};
 use tower_http::{services::ServeDir, set_header::SetResponseHeaderLayer};
@@ -65,7 +70,8 @@ impl Drop for Server {
 }
 
 fn app(page: Option<&Path>) -> Router {
-    let api = Router::new().route("/api/hello", get(hello)).layer(header(CACHE_CONTROL, NO_STORE));
+    let api = Router::new().route("/api/hello", get(hello)).route("/api/endless", get(endless));
+    let api = api.layer(header(CACHE_CONTROL, NO_STORE));
     let Some(page) = page else { return api };
     let files = Router::new()
         .fallback_service(ServeDir::new(page))
@@ -84,6 +90,27 @@ fn header(name: HeaderName, value: HeaderValue) -> SetResponseHeaderLayer<Header
 async fn hello() -> Json<Value> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Json(json!({ "message": "Over the weir.", "time": now.as_secs() }))
+}
+
+/// Answers with headers at once and with a body that never comes: the request lasts until its
+/// client leaves.
+async fn endless() -> Body {
+    Body::new(Endless)
+}
+
+struct Endless;
+
+impl hyper::body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut task::Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Infallible>>> {
+        // Nobody has to be woken: what ends the body drops it.
+        Poll::Pending
+    }
 }
 
 async fn cached_by_name(request: Request, next: Next) -> Response {

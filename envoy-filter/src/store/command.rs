@@ -56,7 +56,9 @@ impl Command {
     #[cfg(feature = "test-clock")]
     fn script(&self, _: By) -> [Cow<'_, [u8]>; 2] {
         const KEEP: &str = "local call = redis.call\n\
-             local redis = { call = function(name, key, value) return call(name, key, value) end }\n";
+             local redis = { call = function(name, key, value)\n\
+             if value then return call(name, key, value) end\n\
+             return call(name, key) end }\n";
         let text = format!("{KEEP}{}", self.script.on_test_clock());
         [Cow::Borrowed(b"EVAL".as_slice()), Cow::Owned(text.into_bytes())]
     }

