@@ -6,6 +6,7 @@
 //! Everything listens on 127.0.0.1 only.
 
 pub mod assets;
+pub mod bench;
 pub mod browser;
 pub mod check;
 pub mod config;

@@ -1,11 +1,14 @@
-//! `weir-lab`: runs the demo. `cargo xtask demo` builds what it needs and starts it.
+//! `weir-lab`: runs the demo and the measurements. `cargo xtask` builds what they need and starts it.
 
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
-use weir_lab::demo::{Demo, Parts, Port};
+use weir_lab::{
+    bench::command::Bench,
+    demo::{Demo, Parts, Port},
+};
 
 /// Starts and stops the running parts of Weir.
 #[derive(Parser)]
@@ -18,6 +21,9 @@ struct Flags {
 enum Command {
     /// Run an Envoy with Weir before a small API, and the playground, on one port
     Demo(DemoFlags),
+    /// Measure, beside what it is compared with
+    #[command(subcommand)]
+    Bench(Bench),
 }
 
 #[derive(Args)]
@@ -51,9 +57,9 @@ impl DemoFlags {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Command::Demo(flags) = Flags::parse().command;
+    let command = Flags::parse().command;
     let result = tokio::select! {
-        result = demo(&flags) => result,
+        result = run(&command) => result,
         result = stopped() => {
             // The terminal may be gone.
             let _ = writeln!(std::io::stdout(), "\nEverything is stopped.");
@@ -66,6 +72,13 @@ async fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+async fn run(command: &Command) -> Result<()> {
+    match command {
+        Command::Demo(flags) => demo(flags).await,
+        Command::Bench(bench) => bench.run().await,
     }
 }
 

@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: measurements, both sides in one run, and their ratios.
 
+mod lab;
+
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -13,6 +15,7 @@ const CHECKS: u64 = 1_000;
 pub(crate) fn command(workspace: &Workspace, subject: Subject) -> Result<ExitCode> {
     match subject {
         Subject::Core => core(workspace)?,
+        Subject::Scripts { keys, quick } => lab::scripts(workspace, keys, quick)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -30,7 +30,7 @@ pub(crate) enum Command {
     },
     /// Measure, both sides in one run, and print the ratio
     Bench {
-        /// What to measure
+        #[command(subcommand)]
         subject: Subject,
     },
     /// Write the files that are generated from the code
@@ -44,10 +44,19 @@ pub(crate) enum Command {
 }
 
 /// What can be measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Subcommand)]
 pub(crate) enum Subject {
     /// One check of a token bucket, beside the crate governor
     Core,
+    /// One call of each script on a real Redis, in time and memory, beside those of others
+    Scripts {
+        /// Measure as for this number of callers; each script has a sixteenth of them
+        #[arg(long, default_value_t = 2_000_000)]
+        keys: u64,
+        /// See only whether it works
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 /// A part of the tests.

@@ -8,6 +8,7 @@ mod cache;
 mod debian;
 mod envoy;
 mod npm;
+mod peers;
 mod redis;
 mod rust;
 mod upstash;
@@ -23,8 +24,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-pub(crate) use self::browser::Browser;
 use self::cache::Cache;
+pub(crate) use self::{browser::Browser, peers::find as peers};
 use crate::{run, workspace::Workspace};
 
 /// What the two wasm builds need.

@@ -1,0 +1,55 @@
+//! `weir-lab bench`: the command line. `cargo xtask bench` finds the programs and starts it.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, Subcommand};
+use tokio::task::block_in_place;
+
+use super::scripts;
+
+/// What to measure.
+#[derive(Subcommand)]
+pub enum Bench {
+    /// The scripts for Redis, beside those of others
+    Scripts(Scripts),
+}
+
+/// The programs and folders that the scripts are measured with.
+#[derive(Args)]
+pub struct Scripts {
+    /// The Redis server
+    #[arg(long)]
+    redis: PathBuf,
+    /// Node
+    #[arg(long)]
+    node: PathBuf,
+    /// The folder that the other limiters are installed in
+    #[arg(long)]
+    packages: PathBuf,
+    /// Callers to measure for; each script has a sixteenth of them
+    #[arg(long)]
+    keys: u64,
+    /// See only whether it works
+    #[arg(long)]
+    quick: bool,
+}
+
+impl Bench {
+    /// Measures and prints.
+    ///
+    /// # Errors
+    /// When something does not work.
+    pub async fn run(&self) -> Result<()> {
+        match self {
+            Self::Scripts(flags) => block_in_place(|| scripts::run(&flags.options())),
+        }
+    }
+}
+
+impl Scripts {
+    fn options(&self) -> scripts::Options<'_> {
+        let Self { redis, node, packages, keys, quick } = self;
+        scripts::Options { redis, node, packages, keys: *keys, quick: *quick }
+    }
+}

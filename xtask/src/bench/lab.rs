@@ -1,0 +1,33 @@
+//! The measurements of running parts: the tools are found here, the lab does the rest.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{run, tools, workspace::Workspace};
+
+/// The scripts on a real Redis.
+pub(super) fn scripts(workspace: &Workspace, keys: u64, quick: bool) -> Result<()> {
+    let redis = tools::redis()?;
+    let peers = tools::peers()?;
+    let mut lab = lab(workspace, "scripts", quick)?;
+    lab.arg("--redis").arg(redis);
+    lab.arg("--node").arg(peers.node);
+    lab.arg("--packages").arg(peers.folder);
+    lab.arg("--keys").arg(keys.to_string());
+    run::shown(&mut lab)
+}
+
+/// The lab as it is measured with: its own work must not be what is slow.
+fn lab(workspace: &Workspace, subject: &str, quick: bool) -> Result<Command> {
+    run::step("the lab, which measures", || {
+        run::shown(&mut workspace.cargo(["build", "--quiet", "--release", "-p", "weir-lab"]))
+    })?;
+    println!();
+    let mut lab = workspace.cargo(["run", "--quiet", "--release", "-p", "weir-lab", "--", "bench"]);
+    lab.arg(subject);
+    if quick {
+        lab.arg("--quick");
+    }
+    Ok(lab)
+}
