@@ -16,6 +16,7 @@ pub(crate) fn command(workspace: &Workspace, subject: Subject) -> Result<ExitCod
     match subject {
         Subject::Core => core(workspace)?,
         Subject::Scripts { keys, quick } => lab::scripts(workspace, keys, quick)?,
+        Subject::Redis { quick } => lab::redis(workspace, quick)?,
     }
     Ok(ExitCode::SUCCESS)
 }

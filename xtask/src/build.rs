@@ -60,42 +60,52 @@ pub(crate) fn test_clock(workspace: &Workspace, builders: &Builders) -> Result<P
     let mut cargo = filter_build(workspace);
     cargo.args(["--features", "test-clock", "--target-dir"]).arg(&target);
     let output = workspace.target.join("weir-test/weir_filter_test_clock.wasm");
-    module(&mut cargo, &target, &output, builders)?;
+    module(&mut cargo, &compiled(&target, "weir_filter"), &output, builders)?;
     Ok(output)
 }
 
-fn filter(workspace: &Workspace, builders: &Builders) -> Result<PathBuf> {
+/// The module for Envoy.
+pub(crate) fn filter(workspace: &Workspace, builders: &Builders) -> Result<PathBuf> {
     let output = workspace.target.join("weir/weir_filter.wasm");
-    module(&mut filter_build(workspace), &workspace.target, &output, builders)?;
+    let compiled = compiled(&workspace.target, "weir_filter");
+    module(&mut filter_build(workspace), &compiled, &output, builders)?;
+    Ok(output)
+}
+
+/// The module that does nothing, to measure what any module costs.
+pub(crate) fn empty_filter(workspace: &Workspace, builders: &Builders) -> Result<PathBuf> {
+    let output = workspace.target.join("weir-bench/weir_empty_filter.wasm");
+    let mut cargo = module_build(workspace, "weir-empty-filter");
+    let compiled = compiled(&workspace.target, "weir_empty_filter");
+    module(&mut cargo, &compiled, &output, builders)?;
     Ok(output)
 }
 
 fn filter_build(workspace: &Workspace) -> Command {
-    workspace.cargo([
-        "build",
-        "-p",
-        "weir-filter",
-        "--lib",
-        "--profile",
-        "filter",
-        "--target",
-        TRIPLE,
-    ])
+    module_build(workspace, "weir-filter")
+}
+
+fn module_build(workspace: &Workspace, package: &str) -> Command {
+    workspace.cargo(["build", "-p", package, "--lib", "--profile", "filter", "--target", TRIPLE])
+}
+
+/// Where cargo leaves a module.
+fn compiled(target: &Path, name: &str) -> PathBuf {
+    target.join(TRIPLE).join("filter").join(name).with_extension("wasm")
 }
 
 /// Compiles a module, optimises it where that is possible, and says its size.
-fn module(cargo: &mut Command, target: &Path, output: &Path, builders: &Builders) -> Result<()> {
+fn module(cargo: &mut Command, compiled: &Path, output: &Path, builders: &Builders) -> Result<()> {
     run::shown(cargo)?;
-    let compiled = target.join(TRIPLE).join("filter/weir_filter.wasm");
     let recipe = match &builders.wasm_opt {
         Some(wasm_opt) => format!("{} {}", wasm_opt.display(), WASM_OPT.join(" ")),
         None => "as compiled".to_owned(),
     };
-    let inputs = Inputs { paths: vec![compiled.clone()], recipe: &recipe };
+    let inputs = Inputs { paths: vec![compiled.to_owned()], recipe: &recipe };
     create_parent(output)?;
     stamp::build(output, &inputs, || match &builders.wasm_opt {
-        Some(wasm_opt) => optimise(wasm_opt, &compiled, output),
-        None => copy(&compiled, output),
+        Some(wasm_opt) => optimise(wasm_opt, compiled, output),
+        None => copy(compiled, output),
     })?;
     let name = output.file_name().unwrap_or_default().to_string_lossy();
     println!("  {name}: {} kB", fs::metadata(output)?.len() / 1000);

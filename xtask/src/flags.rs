@@ -57,6 +57,12 @@ pub(crate) enum Subject {
         #[arg(long)]
         quick: bool,
     },
+    /// One request through a real Envoy, by each way of limiting it
+    Redis {
+        /// See only whether it works
+        #[arg(long)]
+        quick: bool,
+    },
 }
 
 /// A part of the tests.

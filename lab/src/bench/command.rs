@@ -6,13 +6,15 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use tokio::task::block_in_place;
 
-use super::scripts;
+use super::{envoys, rows::Modules, scripts};
 
 /// What to measure.
 #[derive(Subcommand)]
 pub enum Bench {
     /// The scripts for Redis, beside those of others
     Scripts(Scripts),
+    /// Ways of limiting in Envoy, beside one another
+    Redis(Envoys),
 }
 
 /// The programs and folders that the scripts are measured with.
@@ -35,6 +37,23 @@ pub struct Scripts {
     quick: bool,
 }
 
+/// The programs that Envoy is measured with.
+#[derive(Args)]
+pub struct Envoys {
+    /// The Envoy program
+    #[arg(long)]
+    envoy: PathBuf,
+    /// Weir's module
+    #[arg(long)]
+    filter: PathBuf,
+    /// A module that does nothing
+    #[arg(long)]
+    empty_filter: PathBuf,
+    /// See only whether it works
+    #[arg(long)]
+    quick: bool,
+}
+
 impl Bench {
     /// Measures and prints.
     ///
@@ -43,6 +62,7 @@ impl Bench {
     pub async fn run(&self) -> Result<()> {
         match self {
             Self::Scripts(flags) => block_in_place(|| scripts::run(&flags.options())),
+            Self::Redis(flags) => envoys::run(&flags.options()).await,
         }
     }
 }
@@ -51,5 +71,13 @@ impl Scripts {
     fn options(&self) -> scripts::Options<'_> {
         let Self { redis, node, packages, keys, quick } = self;
         scripts::Options { redis, node, packages, keys: *keys, quick: *quick }
+    }
+}
+
+impl Envoys {
+    fn options(&self) -> envoys::Options<'_> {
+        let Self { envoy, filter, empty_filter, quick } = self;
+        let modules = Modules { weir: filter, empty: empty_filter };
+        envoys::Options { envoy, modules, quick: *quick }
     }
 }

@@ -6,8 +6,12 @@
 
 pub mod command;
 mod contenders;
+mod cpu;
+mod envoys;
+mod generator;
 mod peers;
 mod pipeline;
+mod rows;
 mod scripts;
 
 use std::{
@@ -26,9 +30,14 @@ fn median(numbers: &[f64]) -> f64 {
     }
 }
 
-/// Cores that this process may use.
-fn cores() -> usize {
-    available_parallelism().map_or(1, usize::from)
+/// What is measured on, and how busy others keep it: its load before the measurement.
+fn machine() -> String {
+    let cores = available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    match load.split_whitespace().next() {
+        Some(load) => format!("{cores} cores, load {load} before"),
+        None => format!("{cores} cores"),
+    }
 }
 
 /// What is being done, on a line that the next replaces; nothing where nobody looks at a terminal.

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{run, tools, workspace::Workspace};
+use crate::{build, run, tools, workspace::Workspace};
 
 /// The scripts on a real Redis.
 pub(super) fn scripts(workspace: &Workspace, keys: u64, quick: bool) -> Result<()> {
@@ -15,6 +15,20 @@ pub(super) fn scripts(workspace: &Workspace, keys: u64, quick: bool) -> Result<(
     lab.arg("--node").arg(peers.node);
     lab.arg("--packages").arg(peers.folder);
     lab.arg("--keys").arg(keys.to_string());
+    run::shown(&mut lab)
+}
+
+/// Ways of limiting in a real Envoy.
+pub(super) fn redis(workspace: &Workspace, quick: bool) -> Result<()> {
+    let builders = tools::for_build(workspace)?;
+    let envoy = tools::envoy()?;
+    let filter = run::step("the module for Envoy", || build::filter(workspace, &builders))?;
+    let empty =
+        run::step("a module that does nothing", || build::empty_filter(workspace, &builders))?;
+    let mut lab = lab(workspace, "redis", quick)?;
+    lab.arg("--envoy").arg(envoy);
+    lab.arg("--filter").arg(filter);
+    lab.arg("--empty-filter").arg(empty);
     run::shown(&mut lab)
 }
 

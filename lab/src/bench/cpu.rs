@@ -1,0 +1,34 @@
+//! The processor time that a process has used.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context as _, Result};
+
+/// Time in user and kernel mode, of all its threads, since the process started.
+pub(super) fn used(process: u32) -> Result<Duration> {
+    let path = format!("/proc/{process}/stat");
+    let text = fs::read_to_string(&path).with_context(|| path.clone())?;
+    let ticks = ticks(&text).with_context(|| format!("{path}: {text}"))?;
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Ok(Duration::from_micros(ticks * 1_000_000 / per_second))
+}
+
+/// The fields `utime` and `stime` of `/proc/<pid>/stat`: the 12th and 13th after the name, which is
+/// in parentheses and may hold anything.
+fn ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut number = || fields.next()?.parse::<u64>().ok();
+    number()?.checked_add(number()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_are_found_after_any_name() {
+        let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20 0";
+        assert_eq!(ticks(stat), Some(42));
+        assert_eq!(ticks("7 (a"), None);
+    }
+}

@@ -1,0 +1,286 @@
+//! Bounded load from one thread, which takes little of the machine that what is measured needs.
+//!
+//! Either each connection asks again as soon as it is answered, or requests are due at even
+//! distances, whatever became of those before; their time then counts from when they were due, so
+//! that one that had to wait for a connection does not look quick.
+//!
+//! It sends to the own machine only, and never longer than [`LONGEST`].
+
+use std::{
+    io::{ErrorKind, Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Longest run.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Most connections at once.
+const MOST_CONNECTIONS: usize = 256;
+/// How long what is under way at the end may take.
+const REST: Duration = Duration::from_secs(5);
+
+/// What to send.
+#[derive(Clone, Copy)]
+pub(super) struct Plan<'a> {
+    /// Where to; on this machine.
+    pub(super) target: SocketAddr,
+    /// Whole requests, as bytes, that are sent in turn.
+    pub(super) requests: &'a [Vec<u8>],
+    pub(super) connections: usize,
+    pub(super) duration: Duration,
+    pub(super) pace: Pace,
+}
+
+/// How fast to send.
+#[derive(Clone, Copy)]
+pub(super) enum Pace {
+    /// Each connection asks again as soon as it is answered.
+    Closed,
+    /// So many requests a second over all connections.
+    PerSecond(u32),
+}
+
+/// What came of it.
+#[derive(Default)]
+pub(super) struct Report {
+    /// Microseconds from each request to its answer, sorted.
+    pub(super) micros: Vec<u64>,
+    /// Answers of another status than 200.
+    pub(super) other: u64,
+    /// From the first request to the last answer.
+    pub(super) took: Duration,
+}
+
+impl Report {
+    /// The time within which so many in a thousand were answered.
+    pub(super) fn within(&self, per_mille: usize) -> u64 {
+        let place = (self.micros.len() * per_mille).div_ceil(1_000).saturating_sub(1);
+        self.micros.get(place).copied().unwrap_or(0)
+    }
+}
+
+/// Sends what the plan says and returns when all is answered.
+pub(super) fn run(plan: &Plan<'_>) -> Result<Report> {
+    ensure!(plan.target.ip().is_loopback(), "{} is not this machine", plan.target);
+    ensure!(plan.duration <= LONGEST, "at most {LONGEST:?}");
+    ensure!(plan.connections <= MOST_CONNECTIONS, "at most {MOST_CONNECTIONS} connections");
+    let connections = (0..plan.connections).map(|_| Connection::open(plan.target));
+    let start = Instant::now();
+    let run = Run {
+        requests: plan.requests.iter().cycle(),
+        connections: connections.collect::<Result<_>>()?,
+        idle: (0..plan.connections).collect(),
+        due: start,
+        report: Report::default(),
+    };
+    run.go(plan.pace, start, start + plan.duration)
+}
+
+struct Run<'a> {
+    requests: std::iter::Cycle<std::slice::Iter<'a, Vec<u8>>>,
+    connections: Vec<Connection>,
+    /// Those that wait for no answer.
+    idle: Vec<usize>,
+    /// When the next request is due.
+    due: Instant,
+    report: Report,
+}
+
+impl Run<'_> {
+    fn go(mut self, pace: Pace, start: Instant, end: Instant) -> Result<Report> {
+        loop {
+            let now = Instant::now();
+            if now < end {
+                self.send_due(pace, now)?;
+            } else if self.idle.len() == self.connections.len() {
+                break;
+            } else {
+                ensure!(now < end + REST, "some requests are not answered");
+            }
+            let until = match pace {
+                _ if now >= end => end + REST,
+                Pace::PerSecond(_) if !self.idle.is_empty() => self.due.min(end),
+                _ => end,
+            };
+            for ready in self.wait(until.saturating_duration_since(now))? {
+                self.receive(ready)?;
+            }
+        }
+        self.report.took = start.elapsed();
+        self.report.micros.sort_unstable();
+        Ok(self.report)
+    }
+
+    fn send_due(&mut self, pace: Pace, now: Instant) -> Result<()> {
+        while let Some(&place) = self.idle.last() {
+            let since = match pace {
+                Pace::Closed => Instant::now(),
+                Pace::PerSecond(_) if self.due > now => break,
+                Pace::PerSecond(number) => {
+                    let since = self.due;
+                    self.due += Duration::from_secs(1) / number.max(1);
+                    since
+                }
+            };
+            let request = self.requests.next().context("nothing to send")?;
+            self.connections.get_mut(place).context("a connection")?.send(request, since)?;
+            self.idle.pop();
+        }
+        Ok(())
+    }
+
+    /// The connections on which something has come within a time.
+    fn wait(&self, time: Duration) -> Result<Vec<usize>> {
+        let waiting = self.connections.iter().enumerate().filter(|(_, one)| one.since.is_some());
+        let (places, mut polled): (Vec<usize>, Vec<PollFd<'_>>) =
+            waiting.map(|(place, one)| (place, PollFd::new(&one.stream, PollFlags::IN))).unzip();
+        let timeout = Timespec::try_from(time).context("a time to wait")?;
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready = places.into_iter().zip(&polled).filter(|(_, one)| !one.revents().is_empty());
+        Ok(ready.map(|(place, _)| place).collect())
+    }
+
+    fn receive(&mut self, place: usize) -> Result<()> {
+        let connection = self.connections.get_mut(place).context("a connection")?;
+        let Some(status) = connection.receive()? else { return Ok(()) };
+        let since = connection.since.take().context("an answer to nothing")?;
+        self.report.micros.push(u64::try_from(since.elapsed().as_micros())?);
+        self.report.other += u64::from(status != 200);
+        self.idle.push(place);
+        Ok(())
+    }
+}
+
+/// A connection, with at most one request under way.
+struct Connection {
+    stream: TcpStream,
+    /// What has come of the answer.
+    buffer: Vec<u8>,
+    /// When the request was sent, or due.
+    since: Option<Instant>,
+}
+
+impl Connection {
+    fn open(target: SocketAddr) -> Result<Self> {
+        let stream = TcpStream::connect(target).with_context(|| target.to_string())?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream, buffer: Vec::new(), since: None })
+    }
+
+    fn send(&mut self, request: &[u8], since: Instant) -> Result<()> {
+        // A few hundred bytes always find room in the socket's empty buffer.
+        self.stream.write_all(request)?;
+        self.since = Some(since);
+        Ok(())
+    }
+
+    /// The status, once the answer is complete.
+    fn receive(&mut self) -> Result<Option<u16>> {
+        let mut bytes = [0; 4096];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => bail!("a connection was closed"),
+            Ok(count) => self.buffer.extend_from_slice(bytes.get(..count).unwrap_or_default()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let answer = complete(&self.buffer)?;
+        if answer.is_some() {
+            self.buffer.clear();
+        }
+        Ok(answer)
+    }
+}
+
+/// The status of an answer of HTTP/1.1 that states its length, once all of it is there.
+fn complete(bytes: &[u8]) -> Result<Option<u16>> {
+    const END: &[u8] = b"\r\n\r\n";
+    let Some(end) = bytes.windows(END.len()).position(|window| window == END) else {
+        return Ok(None);
+    };
+    let head = std::str::from_utf8(bytes.get(..end).unwrap_or_default())?;
+    let status = head.get(9..12).context("no status")?.parse()?;
+    let length = head.split("\r\n").find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim())
+    });
+    let length: usize = length.context("an answer without its length")?.parse()?;
+    Ok((bytes.len() >= end + END.len() + length).then_some(status))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::Server;
+
+    fn plan(target: SocketAddr, requests: &[Vec<u8>]) -> Plan<'_> {
+        let duration = Duration::from_millis(100);
+        Plan { target, requests, connections: 4, duration, pace: Pace::Closed }
+    }
+
+    fn request() -> Vec<Vec<u8>> {
+        vec![b"GET /api/hello HTTP/1.1\r\nhost: a\r\n\r\n".to_vec()]
+    }
+
+    /// The load is on a thread of its own, the server on the test's.
+    async fn send(requests: Vec<Vec<u8>>, pace: Pace) -> Report {
+        let server = Server::start(None).await.unwrap();
+        let target = server.address();
+        let sent =
+            tokio::task::spawn_blocking(move || run(&Plan { pace, ..plan(target, &requests) }));
+        sent.await.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn connections_ask_again_until_the_time_is_over() {
+        let report = send(request(), Pace::Closed).await;
+        assert!(report.micros.len() > 4, "{}", report.micros.len());
+        assert!(report.took >= Duration::from_millis(100));
+        assert_eq!(report.other, 0);
+    }
+
+    #[tokio::test]
+    async fn a_pace_is_kept() {
+        let report = send(request(), Pace::PerSecond(200)).await;
+        assert_eq!(report.micros.len(), 20);
+    }
+
+    #[tokio::test]
+    async fn other_answers_are_counted() {
+        let request = vec![b"GET /api/none HTTP/1.1\r\nhost: a\r\n\r\n".to_vec()];
+        let report = send(request, Pace::Closed).await;
+        assert_eq!(report.other, report.micros.len() as u64);
+    }
+
+    #[test]
+    fn other_machines_and_unbounded_plans_are_refused() {
+        let requests = request();
+        let here = plan("127.0.0.1:1".parse().unwrap(), &requests);
+        assert!(run(&Plan { target: "192.0.2.1:80".parse().unwrap(), ..here }).is_err());
+        assert!(run(&Plan { duration: LONGEST * 2, ..here }).is_err());
+        assert!(run(&Plan { connections: MOST_CONNECTIONS + 1, ..here }).is_err());
+    }
+
+    #[test]
+    fn an_answer_is_complete_with_its_last_byte() {
+        let answer = b"HTTP/1.1 429 Too Many\r\nContent-Length: 2\r\n\r\nab";
+        for end in 0..answer.len() {
+            assert_eq!(complete(&answer[..end]).unwrap(), None);
+        }
+        assert_eq!(complete(answer).unwrap(), Some(429));
+        assert!(complete(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn a_percentile_is_the_least_that_so_many_do_not_exceed() {
+        let report = Report { micros: (1..=100).collect(), ..Report::default() };
+        assert_eq!((report.within(500), report.within(990), report.within(1_000)), (50, 99, 100));
+        assert_eq!(Report::default().within(500), 0);
+    }
+}
