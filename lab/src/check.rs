@@ -46,7 +46,7 @@ pub async fn run(ingress: SocketAddr, limit: &Limit) -> Result<()> {
         Err(error) => faults.push(format!("the page: {error:#}")),
     }
     if faults.is_empty() {
-        println!("\n{}", terminal.good("✓ every answer is what the policy says"));
+        println!("{}\n", terminal.good("✓ every answer is what the policy says"));
         return Ok(());
     }
     for fault in &faults {

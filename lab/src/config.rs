@@ -120,11 +120,45 @@ impl Config {
     /// # Errors
     /// When there is no such cluster.
     pub fn set_endpoint(&mut self, cluster: &str, address: SocketAddr) -> Result<()> {
-        let clusters = list(&mut self.0, "/static_resources/clusters")?;
+        let clusters = list(&mut self.0, CLUSTERS)?;
         let cluster = named(clusters, cluster)?;
         let endpoint = "/load_assignment/endpoints/0/lb_endpoints/0/endpoint";
         let socket = json!({ "address": address.ip(), "port_value": address.port() });
         set(cluster, &format!("{endpoint}/address/socket_address"), socket)
+    }
+
+    /// Takes over what another configuration has for its store: its policy's `store`, and all
+    /// listeners and clusters that this one has not.
+    ///
+    /// # Errors
+    /// When one of them is not as expected.
+    pub fn take_store(&mut self, listener: &str, mut other: Self) -> Result<()> {
+        let theirs: Value = serde_json::from_str(&other.policy(listener)?)?;
+        let mut policy: Value = serde_json::from_str(&self.policy(listener)?)?;
+        policy["store"] = theirs["store"].clone();
+        self.set_policy(listener, &policy.to_string())?;
+        for pointer in [LISTENERS, CLUSTERS] {
+            let theirs = list(&mut other.0, pointer)?;
+            let ours = list(&mut self.0, pointer)?;
+            theirs.retain(|theirs| !ours.iter().any(|ours| ours["name"] == theirs["name"]));
+            ours.append(theirs);
+        }
+        let extensions = other.0.get("bootstrap_extensions").cloned();
+        if let (Some(extensions), Some(root)) = (extensions, self.0.as_object_mut()) {
+            root.insert("bootstrap_extensions".to_owned(), extensions);
+        }
+        Ok(())
+    }
+
+    /// Sets how long the store of a listener's policy may take to answer.
+    ///
+    /// # Errors
+    /// When there is no such listener or its policy has no shared store.
+    pub fn set_timeout(&mut self, listener: &str, timeout: &str) -> Result<()> {
+        let mut policy: Value = serde_json::from_str(&self.policy(listener)?)?;
+        let store = policy["store"].as_object_mut().context("the policy has no shared store")?;
+        store.insert("timeout".to_owned(), json!(timeout));
+        self.set_policy(listener, &policy.to_string())
     }
 
     /// Adds a listener that is like another but for its name; its port is the system's choice.
@@ -171,6 +205,7 @@ impl Config {
 }
 
 const LISTENERS: &str = "/static_resources/listeners";
+const CLUSTERS: &str = "/static_resources/clusters";
 const POLICY: &str = "/typed_config/config/configuration/value";
 const PORT: &str = "/address/socket_address/port_value";
 
@@ -236,6 +271,25 @@ mod tests {
 
     fn demo() -> Config {
         Config::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../envoy/demo.yaml")).unwrap()
+    }
+
+    #[test]
+    fn the_store_of_another_configuration_is_taken_over() {
+        let mut config = demo();
+        let redis = include_str!("../../envoy/redis.yaml");
+        config.take_store("ingress", Config::parse(redis).unwrap()).unwrap();
+        config.set_timeout("ingress", "1s").unwrap();
+        let policy: Value = serde_json::from_str(&config.policy("ingress").unwrap()).unwrap();
+        assert_eq!(policy["store"]["type"], "redis");
+        assert_eq!(policy["store"]["timeout"], "1s");
+        assert!(policy["limits"][0]["burst"].is_u64(), "the limit is the demo's own");
+        let names = |pointer| {
+            let items = config.value().pointer(pointer).and_then(Value::as_array).unwrap();
+            items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(LISTENERS), ["ingress", "weir_bridge", "weir_redis_proxy"]);
+        assert_eq!(names(CLUSTERS), ["upstream", "weir_bridge", "weir_redis_proxy", "redis"]);
+        assert!(config.value()["bootstrap_extensions"].is_array());
     }
 
     #[track_caller]

@@ -1,6 +1,9 @@
 //! The demo: an API behind Weir and the playground beside it, on one port.
 
-use std::{net::TcpListener, path::Path};
+use std::{
+    net::{SocketAddr, TcpListener},
+    path::Path,
+};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -10,13 +13,20 @@ use crate::{
     envoy::{Envoy, Options},
     eventually::whenever,
     limit::Limit,
+    redis::Redis,
     serve::Server,
     terminal::Terminal,
+    webdis::Webdis,
 };
 
 /// What it is configured by, and what a user would copy.
 const CONFIG: &str = include_str!("../../envoy/demo.yaml");
+/// What the demo takes for a shared store, from the files that a user would copy.
+const REDIS: &str = include_str!("../../envoy/redis.yaml");
+const WEBDIS: &str = include_str!("../../envoy/webdis.yaml");
 const LISTENER: &str = "ingress";
+/// How long a store may take to answer where answers are checked: a busy machine is no outage.
+const PATIENCE: &str = "1s";
 const USUAL_PORT: u16 = 10000;
 const WORKERS: u32 = 2;
 
@@ -28,8 +38,29 @@ pub struct Parts<'a> {
     pub filter: &'a Path,
     /// The folder of the page.
     pub page: &'a Path,
+    /// Where the counts are kept.
+    pub store: Store<'a>,
     /// Envoy's port.
     pub port: Port,
+}
+
+/// Where the counts are kept, and the programs for that.
+#[derive(Clone, Copy, Debug)]
+pub enum Store<'a> {
+    /// In Envoy's own memory.
+    Local,
+    /// In Redis, through Envoy.
+    Redis {
+        /// The server.
+        redis: &'a Path,
+    },
+    /// In Redis, by callouts to webdis.
+    Webdis {
+        /// The server.
+        redis: &'a Path,
+        /// What stands before it.
+        webdis: &'a Path,
+    },
 }
 
 /// Where Envoy listens.
@@ -48,6 +79,8 @@ pub struct Demo {
     // Stopped in this order.
     envoy: Envoy,
     upstream: Server,
+    webdis: Option<Webdis>,
+    redis: Option<Redis>,
     limit: Limit,
 }
 
@@ -60,13 +93,26 @@ impl Demo {
         let mut config = Config::parse(CONFIG)?;
         let limit = Limit::read(&config.policy(LISTENER)?)?;
         let upstream = Server::start(Some(parts.page)).await?;
+        let (mut redis, mut webdis) = (None, None);
+        match parts.store {
+            Store::Local => {}
+            Store::Redis { redis: program } => {
+                let server = redis.insert(Redis::start(program)?);
+                share(&mut config, REDIS, "redis", server.address())?;
+            }
+            Store::Webdis { redis: program, webdis: front } => {
+                let server = redis.insert(Redis::start(program)?);
+                let front = webdis.insert(Webdis::start(front, server.address(), None).await?);
+                share(&mut config, WEBDIS, "webdis", front.address())?;
+            }
+        }
         config.free_ports()?;
         config.set_port(LISTENER, parts.port.number()?)?;
         config.set_module(parts.filter)?;
         config.set_endpoint("upstream", upstream.address())?;
         let options = Options { program: parts.envoy, config: &config, workers: WORKERS };
         let envoy = Envoy::start(&options).await?;
-        Ok(Self { envoy, upstream, limit })
+        Ok(Self { envoy, upstream, webdis, redis, limit })
     }
 
     /// Sends requests and says whether the answers are what the policy says.
@@ -74,7 +120,8 @@ impl Demo {
     /// # Errors
     /// When they are not.
     pub async fn check(&self) -> Result<()> {
-        println!("{}: {}", self.limit.name, self.limit.sentence());
+        let kept = self.kept();
+        println!("{}: {}; counts {kept}", self.limit.name, self.limit.sentence());
         check::run(self.envoy.address(LISTENER)?, &self.limit).await
     }
 
@@ -91,7 +138,8 @@ impl Demo {
         println!("{}\n", strong("Weir is running."));
         println!("  playground   {}", strong(&format!("{base}/")));
         println!("  limited API  {base}/api/hello");
-        println!("  its limit    {name}: {}\n", self.limit.sentence());
+        println!("  its limit    {name}: {}", self.limit.sentence());
+        println!("  its counts   {}\n", self.kept());
         println!(
             "Over the limit (the last ones are answered with 429; wait a second, and it flows again):\n"
         );
@@ -110,8 +158,24 @@ impl Demo {
         let here = std::process::id();
         let upstream = self.upstream.address();
         println!("  {}\n", terminal.faint(format!("API, page    pid {here}, http://{upstream}/")));
+        if let Some(redis) = &self.redis {
+            let port = redis.address().port();
+            println!("What Redis holds, a key for each caller:\n");
+            println!("  redis-cli -p {port} --scan --pattern 'weir*'\n");
+        }
         println!("Ctrl-C stops everything.");
         Ok(())
+    }
+
+    /// Where the counts are kept, in words.
+    fn kept(&self) -> String {
+        match (&self.redis, &self.webdis) {
+            (None, _) => "in Envoy's shared data".to_owned(),
+            (Some(redis), None) => format!("in Redis at {}, through Envoy", redis.address()),
+            (Some(redis), Some(webdis)) => {
+                format!("in Redis at {}, by webdis at {}", redis.address(), webdis.address())
+            }
+        }
     }
 
     /// Waits for as long as Envoy runs.
@@ -123,6 +187,13 @@ impl Demo {
         let status = whenever(async || process.exited()).await?;
         bail!("Envoy has ended ({status}):\n{}", process.log())
     }
+}
+
+/// Lets the demo keep its counts where another configuration does.
+fn share(config: &mut Config, other: &str, cluster: &str, address: SocketAddr) -> Result<()> {
+    config.take_store(LISTENER, Config::parse(other)?)?;
+    config.set_timeout(LISTENER, PATIENCE)?;
+    config.set_endpoint(cluster, address)
 }
 
 impl Port {

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     /// Answers each connection once with `answer`, and returns what the first one sent.
-    async fn serve_once(answer: &'static str) -> (SocketAddr, tokio::task::JoinHandle<Vec<u8>>) {
+    async fn serve_once(answer: &'static str) -> (SocketAddr, JoinHandle<Vec<u8>>) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let sent = tokio::spawn(async move {

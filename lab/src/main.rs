@@ -2,12 +2,12 @@
 
 use std::{io::Write as _, path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 use weir_lab::{
     bench::command::Bench,
-    demo::{Demo, Parts, Port},
+    demo::{Demo, Parts, Port, Store},
 };
 
 /// Starts and stops the running parts of Weir.
@@ -43,6 +43,25 @@ struct DemoFlags {
     /// Envoy's port: 10000 if that is free, else any
     #[arg(long)]
     port: Option<u16>,
+    /// Where the counts are kept; to check, all of them in turn if none is named
+    #[arg(long)]
+    store: Option<StoreKind>,
+    /// The Redis server, for a shared store
+    #[arg(long)]
+    redis: Option<PathBuf>,
+    /// The webdis server, for that store
+    #[arg(long)]
+    webdis: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum StoreKind {
+    /// In Envoy's shared data
+    Local,
+    /// In Redis, through Envoy
+    Redis,
+    /// In Redis, by callouts to webdis
+    Webdis,
 }
 
 impl DemoFlags {
@@ -52,6 +71,18 @@ impl DemoFlags {
             None if self.check => Port::Free,
             None => Port::Usual,
         }
+    }
+
+    fn store(&self, kind: StoreKind) -> Result<Store<'_>> {
+        let redis = || self.redis.as_deref().context("--redis is missing");
+        Ok(match kind {
+            StoreKind::Local => Store::Local,
+            StoreKind::Redis => Store::Redis { redis: redis()? },
+            StoreKind::Webdis => {
+                let webdis = self.webdis.as_deref().context("--webdis is missing")?;
+                Store::Webdis { redis: redis()?, webdis }
+            }
+        })
     }
 }
 
@@ -84,11 +115,18 @@ async fn run(command: &Command) -> Result<()> {
 
 async fn demo(flags: &DemoFlags) -> Result<()> {
     let DemoFlags { envoy, filter, page, check, .. } = flags;
-    let parts = Parts { envoy, filter, page, port: flags.port() };
-    let mut demo = Demo::start(&parts).await?;
+    let start = async |kind| {
+        let (store, port) = (flags.store(kind)?, flags.port());
+        Demo::start(&Parts { envoy, filter, page, store, port }).await
+    };
     if *check {
-        return demo.check().await;
+        let one = flags.store.as_ref().map(core::slice::from_ref);
+        for kind in one.unwrap_or(StoreKind::value_variants()) {
+            start(*kind).await?.check().await?;
+        }
+        return Ok(());
     }
+    let mut demo = start(flags.store.unwrap_or(StoreKind::Local)).await?;
     demo.describe()?;
     demo.watch().await
 }

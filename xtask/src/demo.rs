@@ -4,11 +4,22 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::{build, run, tools, workspace::Workspace};
+use crate::{build, flags::Store, run, tools, workspace::Workspace};
 
-pub(crate) fn command(workspace: &Workspace, check: bool, port: Option<u16>) -> Result<ExitCode> {
+pub(crate) fn command(
+    workspace: &Workspace,
+    check: bool,
+    port: Option<u16>,
+    store: Option<Store>,
+) -> Result<ExitCode> {
     let builders = tools::for_build(workspace)?;
     let envoy = tools::envoy()?;
+    // What is not asked for is not installed.
+    let all = check && store.is_none();
+    let shared = matches!(store, Some(Store::Redis | Store::Webdis));
+    let redis = if all || shared { Some(tools::redis()?) } else { None };
+    let front = all || store == Some(Store::Webdis);
+    let webdis = if front { Some(tools::webdis()?) } else { None };
     let built = build::all(workspace, &builders)?;
     run::step("the lab, which runs them", || {
         run::shown(&mut workspace.cargo(["build", "-p", "weir-lab"]))
@@ -20,6 +31,14 @@ pub(crate) fn command(workspace: &Workspace, check: bool, port: Option<u16>) -> 
     lab.arg("--page").arg(built.page);
     if check {
         lab.arg("--check");
+    }
+    for (flag, program) in [("--redis", redis), ("--webdis", webdis)] {
+        if let Some(program) = program {
+            lab.arg(flag).arg(program);
+        }
+    }
+    if let Some(store) = store {
+        lab.arg("--store").arg(store.name());
     }
     if let Some(port) = port {
         lab.arg("--port").arg(port.to_string());

@@ -22,6 +22,9 @@ pub(crate) enum Command {
         /// Envoy's port: 10000 if that is free, else any
         #[arg(long)]
         port: Option<u16>,
+        /// Where the counts are kept: in Envoy if nothing is said, and to check, each in turn
+        #[arg(long)]
+        store: Option<Store>,
     },
     /// Run every test and every check, or those of one part
     Test {
@@ -41,6 +44,28 @@ pub(crate) enum Command {
     },
     /// Check what compilers do not: layout, imports, lengths, paths named in the documents
     Tidy,
+}
+
+/// Where the demo keeps its counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Store {
+    /// In Envoy's shared data
+    Local,
+    /// In Redis, through Envoy
+    Redis,
+    /// In Redis, by callouts to webdis
+    Webdis,
+}
+
+impl Store {
+    /// The store as it is written on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Redis => "redis",
+            Self::Webdis => "webdis",
+        }
+    }
 }
 
 /// What can be measured.

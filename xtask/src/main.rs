@@ -38,7 +38,7 @@ fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Bench { subject } => bench::command(&workspace, subject),
         Command::Build => build::command(&workspace),
         Command::Codegen { check } => codegen::command(&workspace, check),
-        Command::Demo { check, port } => demo::command(&workspace, check, port),
+        Command::Demo { check, port, store } => demo::command(&workspace, check, port, store),
         Command::Test { part } => test::command(&workspace, part),
         Command::Tidy => tidy::command(&workspace),
     }
