@@ -1,0 +1,8 @@
+//! Any events in the life of a shared store.
+
+#![no_main]
+
+#[path = "../bodies.rs"]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bodies::events(bytes));
