@@ -303,6 +303,37 @@ fn a_stream_that_worked_is_opened_anew_at_once() {
 }
 
 #[test]
+fn a_stream_that_ends_in_the_middle_of_its_first_reply_did_not_work() {
+    let mut stage = Stage::open("");
+    for _ in 0..3 {
+        if now(&stage.ask("alice")) == 0 {
+            stage.reply(b"*4\r\n:1\r\n");
+            stage.close();
+        }
+        stage.tick();
+    }
+    assert_eq!(stage.count("store_calls"), 1, "one request waits for it");
+    assert_eq!(stage.log().len(), 1, "{:?}", stage.log());
+    assert!(stage.log()[0].contains("the store is out"), "{:?}", stage.log());
+}
+
+#[test]
+fn half_a_reply_does_not_keep_a_silent_stream() {
+    let mut stage = Stage::open("");
+    let first = stage.host.streams();
+    stage.ask("alice");
+    for _ in 0..99 {
+        stage.host.pass_millis(10);
+        stage.reply(b"+");
+        stage.tick();
+    }
+    assert_eq!(first, stage.host.streams());
+    stage.host.pass_millis(10);
+    stage.tick();
+    assert_ne!(first, stage.host.streams(), "a second is over");
+}
+
+#[test]
 fn a_limiter_that_gets_no_requests_gives_up_quietly() {
     let mut stage = Stage::open("");
     stage.close();

@@ -12,7 +12,7 @@ use weir_core::units::Micros;
 
 /// Calls that may wait for a reply at a time, expired ones among them.
 const MOST_OUTSTANDING: usize = 1_024;
-/// A stream on which nothing came for so long while something waited is given up: a host that is
+/// A stream on which no reply came for so long while something waited is given up: a host that is
 /// gone without a word keeps its connections for many minutes.
 const SILENCE: Micros = Micros::new(1_000_000);
 /// Before a stream that brought nothing is opened anew, at first and at most; it doubles between.
@@ -46,7 +46,7 @@ enum Link {
     Unopened,
     /// To be opened then.
     Paused { until: Moment },
-    /// Open. `heard` is when something last came.
+    /// Open. `heard` is when a whole reply last came.
     Open { id: StreamId, heard: Option<Moment> },
     /// Lost before there was ever a request: to be opened when one comes.
     Dormant,
@@ -161,9 +161,6 @@ impl Stream {
         bytes: &[u8],
         settled: &mut Vec<Settled>,
     ) {
-        if let Link::Open { heard, .. } = &mut self.link {
-            *heard = Some(now);
-        }
         self.decoder.feed(bytes);
         loop {
             let reply = match self.decoder.reply() {
@@ -176,6 +173,9 @@ impl Stream {
             let Some(pending) = self.queue.pop_front() else {
                 return self.give_up(host, now, "it replies unasked", settled);
             };
+            if let Link::Open { heard, .. } = &mut self.link {
+                *heard = Some(now);
+            }
             self.pause = SHORTEST_PAUSE;
             let change = self.breaker.on_answer(pending.sent, now);
             self.tell(host, change, "");
