@@ -74,7 +74,7 @@ async fn a_redis_with_a_password_and_tls_limits() -> Result<()> {
     fs::write(&password, redis.password().context("a password")?)?;
     let mut config = config("redis-tls.yaml", &shipped())?;
     set_file(&mut config, "redis-password", &password)?;
-    set_file(&mut config, "redis-ca.pem", &redis.tls().context("TLS")?.authority())?;
+    set_file(&mut config, "redis-ca.pem", redis.tls().context("TLS")?.authority())?;
     set_file(&mut config, "redis.example.com", Path::new("localhost"))?;
     config.set_endpoint("redis", redis.tls().context("TLS")?.address())?;
     let policy = Way::Proxied.policy(&mut config, &exceeded())?;

@@ -52,6 +52,11 @@ impl Way {
         }
     }
 
+    /// Whether it goes by the bridge, on a stream for each worker that stays open.
+    pub const fn is_bridge(self) -> bool {
+        matches!(self, Self::Direct | Self::Proxied)
+    }
+
     /// The configuration, with free ports and a module of ours.
     pub fn config(self, module: &Path) -> Result<Config> {
         let mut config = config(self.file(), module)?;
