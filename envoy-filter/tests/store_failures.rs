@@ -369,3 +369,23 @@ fn one_slow_key_does_not_open_the_breaker() {
     assert_eq!(now(&stage.ask("alice")), 0);
     assert_eq!(stage.log(), [] as [&str; 0]);
 }
+
+/// Envoy stops the request in whose callback it sends a reply to another: it would hang.
+#[test]
+fn a_request_is_turned_away_in_no_callback_of_another() {
+    for (policy, meanwhile, later) in
+        [("allow", vec![(1, 200)], vec![]), ("deny", vec![], vec![(1, 503)])]
+    {
+        let mut stage = Stage::of(&format!(
+            r#"{{{REDIS},"on_store_failure":"{policy}","limits":[{{"name":"a","rate":"1/second"}}]}}"#
+        ));
+        stage.tick();
+        assert_eq!(now(&stage.ask("")), 0, "{policy}");
+        stage.host.pass_millis(10);
+        let (_, answers) = stage.ask_all("");
+        assert_eq!(statuses(&answers), meanwhile, "{policy}");
+        assert!(later.is_empty() || stage.shared.pace() == Pace::Soon, "{policy}");
+        assert_eq!(statuses(&stage.tick()), later, "{policy}");
+        assert!(stage.tick().is_empty(), "{policy}");
+    }
+}

@@ -34,6 +34,8 @@ pub struct Shared {
     store: Remote,
     recent: Recent,
     waiting: BTreeMap<u32, Waiting>,
+    /// Requests to be turned away at the next event: see [`Shared::begin`].
+    turned_away: Answers,
     complaints: Complaints,
 }
 
@@ -76,11 +78,18 @@ impl Shared {
     ) -> Result<Option<Self>, HostError> {
         let Some(store) = Remote::of(&plugin.policy.store) else { return Ok(None) };
         let recent = Recent::open(host)?;
-        let complaints = Complaints::default();
-        Ok(Some(Self { store, recent, waiting: BTreeMap::new(), complaints }))
+        Ok(Some(Self {
+            store,
+            recent,
+            waiting: BTreeMap::new(),
+            turned_away: Answers::new(),
+            complaints: Complaints::default(),
+        }))
     }
 
-    /// Begins a request. Others may get their answers meanwhile: their deadlines have come.
+    /// Begins a request. Others may get their answers meanwhile: their deadlines have come. Those
+    /// that are turned away are kept for the next event: the proxy stops the request in whose
+    /// callback it sends a reply, whichever request that is for, and this one would hang.
     pub fn begin(
         &mut self,
         plugin: &Plugin,
@@ -131,6 +140,11 @@ impl Shared {
         // What was lost on sending has its result by now.
         let own = answers.iter().position(|(answered, _)| *answered == context);
         let own = own.map(|place| answers.swap_remove(place).1);
+        let is_reply = |(_, decided): &(u32, Decided)| matches!(decided.answer, Answer::Reply(_));
+        let (replies, passes): (Answers, Answers) =
+            core::mem::take(answers).into_iter().partition(is_reply);
+        self.turned_away.extend(replies);
+        *answers = passes;
         own.or_else(|| self.complete(&request, now, context))
             .map_or(Progress::Waits, Progress::Done)
     }
@@ -179,7 +193,7 @@ impl Shared {
     /// How soon a tick is wanted.
     #[must_use]
     pub fn pace(&self) -> Pace {
-        self.store.pace()
+        if self.turned_away.is_empty() { self.store.pace() } else { Pace::Soon }
     }
 
     fn step(
@@ -190,7 +204,7 @@ impl Shared {
     ) -> Answers {
         // Without a clock everything is overdue.
         let now = host.moment().unwrap_or(Moment::END);
-        let (mut settled, mut answers) = (Vec::new(), Vec::new());
+        let (mut settled, mut answers) = (Vec::new(), core::mem::take(&mut self.turned_away));
         event(&mut self.store, now, &mut settled);
         self.store.expire(host, now, &mut settled);
         self.settle(&Request { plugin, host }, now, settled, &mut answers);
