@@ -67,12 +67,11 @@ pub(crate) fn events(bytes: &[u8]) {
         let answers = match event % 8 {
             0 | 1 => {
                 next += 1;
-                let (facts, mut answers) = (Caller(*event), Answers::new());
-                match shared.begin(&plugin, next, &facts, &host, &host, &mut answers) {
+                match shared.begin(&plugin, next, &Caller(*event), &host, &host) {
                     Progress::Done(_) => {}
                     Progress::Waits => assert!(waiting.insert(next)),
                 }
-                answers
+                Answers::new()
             }
             2 => shared.on_tick(&plugin, &host),
             3 => {

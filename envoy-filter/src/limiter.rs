@@ -74,14 +74,8 @@ impl Limiter {
         let Ok(mut shared) = shared.try_borrow_mut() else {
             return Progress::Done(Answer::UNTOUCHED.into());
         };
-        let mut answers = Answers::new();
-        let progress = shared.begin(&self.plugin, context, facts, clock, &Proxy, &mut answers);
+        let progress = shared.begin(&self.plugin, context, facts, clock, &Proxy);
         drop(shared);
-        if !answers.is_empty() {
-            self.deliver(answers);
-            // What follows is for this request again, which is certainly there.
-            let _ = wire::act_for(context);
-        }
         self.set_pace();
         progress
     }

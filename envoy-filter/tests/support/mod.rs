@@ -146,19 +146,10 @@ impl Stage {
 
     /// Begins a request of a caller, in a context of the next number.
     pub fn ask(&mut self, key: &str) -> Progress {
-        let (progress, answers) = self.ask_all(key);
-        assert!(answers.is_empty(), "{answers:?}");
-        progress
-    }
-
-    /// The same, where others may get their answers meanwhile.
-    pub fn ask_all(&mut self, key: &str) -> (Progress, Answers) {
         self.next += 1;
         let facts: [(&str, &[u8]); 1] = [("x-api-key", key.as_bytes())];
-        let (host, mut answers) = (&self.host, Answers::new());
-        let progress =
-            self.shared.begin(&self.plugin, self.next, &Request(&facts), host, host, &mut answers);
-        (progress, answers)
+        let (plugin, host) = (&self.plugin, &self.host);
+        self.shared.begin(plugin, self.next, &Request(&facts), host, host)
     }
 
     pub fn tick(&mut self) -> Answers {

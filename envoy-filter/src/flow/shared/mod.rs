@@ -34,8 +34,8 @@ pub struct Shared {
     store: Remote,
     recent: Recent,
     waiting: BTreeMap<u32, Waiting>,
-    /// Requests to be turned away at the next event: see [`Shared::begin`].
-    turned_away: Answers,
+    /// Requests that have been decided and are to hear of it at the next event.
+    due: Answers,
     complaints: Complaints,
 }
 
@@ -82,14 +82,14 @@ impl Shared {
             store,
             recent,
             waiting: BTreeMap::new(),
-            turned_away: Answers::new(),
+            due: Answers::new(),
             complaints: Complaints::default(),
         }))
     }
 
-    /// Begins a request. Others may get their answers meanwhile: their deadlines have come. Those
-    /// that are turned away are kept for the next event: the proxy stops the request in whose
-    /// callback it sends a reply, whichever request that is for, and this one would hang.
+    /// Begins a request. Others may be decided meanwhile, since their deadlines have come; they
+    /// hear of it at the next event: the proxy stops the request in whose callback it sends a
+    /// reply, whichever request that is for, and this one would hang.
     pub fn begin(
         &mut self,
         plugin: &Plugin,
@@ -97,7 +97,6 @@ impl Shared {
         facts: &impl Facts,
         clock: &impl Clock,
         host: &impl Host,
-        answers: &mut Answers,
     ) -> Progress {
         let request = Request { plugin, host };
         let asked = match request.ask_all(facts) {
@@ -136,15 +135,10 @@ impl Shared {
             sent.push(Sent { asked, result: send.err().map(Err) });
         }
         self.waiting.insert(context, Waiting { known, calls: sent, at: now });
-        self.settle(&request, now, settled, answers);
+        self.settle(&request, now, settled);
         // What was lost on sending has its result by now.
-        let own = answers.iter().position(|(answered, _)| *answered == context);
-        let own = own.map(|place| answers.swap_remove(place).1);
-        let is_reply = |(_, decided): &(u32, Decided)| matches!(decided.answer, Answer::Reply(_));
-        let (replies, passes): (Answers, Answers) =
-            core::mem::take(answers).into_iter().partition(is_reply);
-        self.turned_away.extend(replies);
-        *answers = passes;
+        let own = self.due.iter().position(|(decided, _)| *decided == context);
+        let own = own.map(|place| self.due.swap_remove(place).1);
         own.or_else(|| self.complete(&request, now, context))
             .map_or(Progress::Waits, Progress::Done)
     }
@@ -193,7 +187,7 @@ impl Shared {
     /// How soon a tick is wanted.
     #[must_use]
     pub fn pace(&self) -> Pace {
-        if self.turned_away.is_empty() { self.store.pace() } else { Pace::Soon }
+        if self.due.is_empty() { self.store.pace() } else { Pace::Soon }
     }
 
     fn step(
@@ -204,11 +198,11 @@ impl Shared {
     ) -> Answers {
         // Without a clock everything is overdue.
         let now = host.moment().unwrap_or(Moment::END);
-        let (mut settled, mut answers) = (Vec::new(), core::mem::take(&mut self.turned_away));
+        let mut settled = Vec::new();
         event(&mut self.store, now, &mut settled);
         self.store.expire(host, now, &mut settled);
-        self.settle(&Request { plugin, host }, now, settled, &mut answers);
-        answers
+        self.settle(&Request { plugin, host }, now, settled);
+        core::mem::take(&mut self.due)
     }
 
     /// Limits that would certainly refuse, and those that have to be asked. The request is known
@@ -237,14 +231,8 @@ impl Shared {
         (known, open)
     }
 
-    /// Puts results where they belong, and answers the requests that have all of theirs.
-    fn settle(
-        &mut self,
-        request: &Request<'_, impl Host>,
-        now: Moment,
-        settled: Vec<Settled>,
-        answers: &mut Answers,
-    ) {
+    /// Puts results where they belong, and decides the requests that have all of theirs.
+    fn settle(&mut self, request: &Request<'_, impl Host>, now: Moment, settled: Vec<Settled>) {
         for Settled { ticket, result } in settled {
             let Some(waiting) = self.waiting.get_mut(&ticket.context) else { continue };
             let refundable = waiting.calls.len() > 1;
@@ -257,7 +245,7 @@ impl Shared {
             });
             call.result.get_or_insert(result);
             if let Some(answer) = self.complete(request, now, ticket.context) {
-                answers.push((ticket.context, answer));
+                self.due.push((ticket.context, answer));
             }
         }
     }
