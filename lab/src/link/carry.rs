@@ -33,8 +33,8 @@ const ON_THE_WAY: usize = 1024;
 pub(super) async fn carry(mut client: TcpStream, number: u64, shared: Arc<Shared>) {
     let mut controls = shared.controls.subscribe();
     let cut = async {
-        let cut = controls.wait_for(|controls| controls.cut.is_some()).await;
-        cut.ok().and_then(|controls| controls.cut).unwrap_or(Cut::Reset)
+        let cut = controls.wait_for(|controls| controls.ends(number).is_some()).await;
+        cut.ok().and_then(|controls| controls.ends(number)).unwrap_or(Cut::Reset)
     };
     let mut target = None;
     let carried = async {
@@ -56,7 +56,8 @@ pub(super) async fn carry(mut client: TcpStream, number: u64, shared: Arc<Shared
 /// A frozen connection reaches nobody, so it does not reach the target either.
 async fn connect(number: u64, shared: &Shared) -> io::Result<TcpStream> {
     thawed(number, &mut shared.controls.subscribe()).await;
-    let target = TcpStream::connect(shared.target).await?;
+    let target = shared.controls.borrow().target;
+    let target = TcpStream::connect(target).await?;
     target.set_nodelay(true)?;
     Ok(target)
 }

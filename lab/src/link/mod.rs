@@ -48,7 +48,6 @@ enum Gate {
 }
 
 struct Shared {
-    target: SocketAddr,
     controls: watch::Sender<Controls>,
     opened: AtomicU64,
     sent: AtomicU64,
@@ -56,13 +55,28 @@ struct Shared {
 }
 
 /// What holds for all connections. Each has a number, counted from 0.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Controls {
+    /// Where connections lead that are made from now on.
+    target: SocketAddr,
     /// What came from now on is carried this much later.
     delay: Duration,
     /// Connections with a smaller number are frozen.
     frozen_below: u64,
+    /// Connections with a smaller number are over.
+    ended_below: u64,
     cut: Option<Cut>,
+}
+
+impl Controls {
+    const fn new(target: SocketAddr) -> Self {
+        Self { target, delay: Duration::ZERO, frozen_below: 0, ended_below: 0, cut: None }
+    }
+
+    /// How a connection is to end now, if it is.
+    fn ends(&self, number: u64) -> Option<Cut> {
+        self.cut.or((number < self.ended_below).then_some(Cut::Reset))
+    }
 }
 
 impl Link {
@@ -74,8 +88,7 @@ impl Link {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            target,
-            controls: watch::Sender::new(Controls::default()),
+            controls: watch::Sender::new(Controls::new(target)),
             opened: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
@@ -124,6 +137,15 @@ impl Link {
         let listener = socket.listen(BACKLOG)?;
         self.gate = Gate::Open(tokio::spawn(accept(listener, Arc::clone(&self.shared))));
         Ok(())
+    }
+
+    /// Leads to another server from now on. Connections that there are end by RST; new ones are
+    /// accepted all the while.
+    pub fn lead_to(&self, target: SocketAddr) {
+        self.shared.controls.send_modify(|controls| {
+            controls.target = target;
+            controls.ended_below = self.connections();
+        });
     }
 
     /// Delays what comes from now on, in each direction: one chunk does not wait for another, so
@@ -297,6 +319,17 @@ mod tests {
             link.heal().unwrap();
             assert!(echoed(&mut connect(&link).await, 2).await);
         }
+    }
+
+    #[tokio::test]
+    async fn it_leads_elsewhere_and_ends_what_led_to_the_old_server() {
+        let (link, other) = (echo().await, echo().await);
+        let mut old = connect(&link).await;
+        assert!(echoed(&mut old, 1).await);
+        link.lead_to(other.address());
+        assert_eq!(byte(&mut old).await, Err(ErrorKind::ConnectionReset));
+        assert!(echoed(&mut connect(&link).await, 2).await);
+        assert_eq!((link.connections(), other.connections()), (2, 1));
     }
 
     #[tokio::test]
