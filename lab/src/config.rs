@@ -3,7 +3,7 @@
 //! An edit that does not find its place is an error, so that a file that has changed its shape is
 //! noticed where it is used.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
@@ -159,6 +159,34 @@ impl Config {
         let store = policy["store"].as_object_mut().context("the policy has no shared store")?;
         store.insert("timeout".to_owned(), json!(timeout));
         self.set_policy(listener, &policy.to_string())
+    }
+
+    /// Sets how long connections of a listener are kept that is being replaced: the first answer
+    /// after that closes them.
+    ///
+    /// # Errors
+    /// When there is no such listener.
+    pub fn set_drain_timeout(&mut self, listener: &str, timeout: Duration) -> Result<()> {
+        for manager in managers(self.listener(listener)?)? {
+            manager["drain_timeout"] = json!(format!("{}s", timeout.as_secs_f64()));
+        }
+        Ok(())
+    }
+
+    /// Makes every route of a listener ask the upstream for one path, whichever was asked for.
+    ///
+    /// # Errors
+    /// When there is no such listener or a route leads elsewhere.
+    pub fn rewrite_paths(&mut self, listener: &str, path: &str) -> Result<()> {
+        let rewrite = json!({ "pattern": { "regex": "^.*$" }, "substitution": path });
+        for manager in managers(self.listener(listener)?)? {
+            for host in list(manager, "/route_config/virtual_hosts")? {
+                for route in list(host, "/routes")? {
+                    place(route, "/route")?["regex_rewrite"] = rewrite.clone();
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Adds a listener that is like another but for its name; its port is the system's choice.

@@ -44,8 +44,18 @@ impl Envoy {
     /// When it ends instead, as it does on a policy that the filter refuses, or is not ready in
     /// time: the error holds its log.
     pub async fn start(options: &Options<'_>) -> Result<Self> {
+        Self::start_with(options, &[]).await
+    }
+
+    /// The same with further arguments, as in `["--drain-time-s", "2"]`.
+    ///
+    /// # Errors
+    /// As [`Envoy::start`].
+    pub async fn start_with(options: &Options<'_>, arguments: &[&str]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("weir-envoy-").tempdir()?;
-        let mut process = Process::start("envoy", command(options, folder.path())?, folder.path())?;
+        let mut command = command(options, folder.path())?;
+        command.args(arguments);
+        let mut process = Process::start("envoy", command, folder.path())?;
         let admin_file = admin_file(folder.path());
         let started = eventually("Envoy to be ready", START, async || {
             if let Some(status) = process.exited()? {

@@ -9,7 +9,7 @@ use hyper::{
     HeaderMap, Method, Request,
     body::Incoming,
     client::conn::http1::{self, SendRequest},
-    header::{HOST, HeaderName, HeaderValue},
+    header::{CONNECTION, HOST, HeaderName, HeaderValue},
 };
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -38,6 +38,12 @@ impl Answer {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Whether the other side closes the connection after this answer.
+    #[must_use]
+    pub fn closes(&self) -> bool {
+        self.header(CONNECTION.as_str()).is_some_and(|value| value.eq_ignore_ascii_case("close"))
     }
 
     /// The body as text.

@@ -17,6 +17,7 @@ pub mod faults;
 pub mod http;
 pub mod limit;
 pub mod link;
+pub mod listeners;
 pub mod load;
 pub mod processes;
 pub mod redis;

@@ -7,14 +7,18 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, ensure};
+use tokio::task::JoinHandle;
 
-use crate::http::Client;
+use crate::{
+    eventually::reached,
+    http::{Answer, Client},
+};
 
 /// Most connections at once.
 pub const MOST_CONNECTIONS: usize = 256;
@@ -45,6 +49,9 @@ pub struct Plan {
 pub struct Sample {
     /// The answer's status.
     pub status: u16,
+    /// Whether the answer has the header `ratelimit`, as one that a limit has decided does and one
+    /// that went unchecked does not.
+    pub told: bool,
     /// Which set of headers was sent.
     pub headers: usize,
     /// When it was sent.
@@ -95,38 +102,94 @@ impl Report {
 /// When the plan goes beyond the limits or its target is another machine, or when no connection can
 /// be made.
 pub async fn run(plan: &Plan) -> Result<Report> {
-    ensure!(plan.target.ip().is_loopback(), "{} is not this machine", plan.target);
-    ensure!(plan.connections <= MOST_CONNECTIONS, "at most {MOST_CONNECTIONS} connections");
-    ensure!(plan.duration <= LONGEST, "at most {LONGEST:?}");
-    ensure!(plan.requests <= MOST_REQUESTS, "at most {MOST_REQUESTS} requests");
-    let plan = Arc::new(plan.clone());
-    let tickets = Arc::new(AtomicUsize::new(0));
-    let mut clients = Vec::new();
-    for _ in 0..plan.connections {
-        clients.push(Client::connect(plan.target).await?);
-    }
-    let deadline = Instant::now() + plan.duration;
-    let loops = clients.into_iter().map(|client| {
-        tokio::spawn(connection(Arc::clone(&plan), Arc::clone(&tickets), client, deadline))
-    });
-    let mut report = Report::default();
-    for running in loops.collect::<Vec<_>>() {
-        let part = running.await??;
-        report.samples.extend(part.samples);
-        report.unanswered += part.unanswered;
-    }
-    Ok(report)
+    Load::start(plan, Duration::ZERO).await?.report().await
 }
 
-async fn connection(
-    plan: Arc<Plan>,
-    tickets: Arc<AtomicUsize>,
-    mut client: Client,
+/// Sends what several plans say for as long as something else goes on, and returns every answer
+/// to each plan. A connection asks no sooner than `pace` after its last request.
+///
+/// # Errors
+/// As [`run`]; what the other thing fails with; and when a plan's time or number was over before
+/// it: then there was no load any more.
+pub async fn during<T>(
+    plans: &[Plan],
+    pace: Duration,
+    doing: impl Future<Output = Result<T>>,
+) -> Result<(Vec<Report>, T)> {
+    let mut loads = Vec::new();
+    for plan in plans {
+        loads.push(Load::start(plan, pace).await?);
+    }
+    let done = doing.await?;
+    let lasted = loads.iter().all(Load::is_running);
+    let mut reports = Vec::new();
+    for load in loads {
+        load.shared.ended.store(true, Ordering::Relaxed);
+        reports.push(load.report().await?);
+    }
+    ensure!(lasted, "the load was over too soon");
+    Ok((reports, done))
+}
+
+/// Connections that send what a plan says.
+struct Load {
+    shared: Arc<Shared>,
+    connections: Vec<JoinHandle<Result<Report>>>,
+}
+
+/// What the connections of a plan have in common.
+struct Shared {
+    plan: Plan,
+    pace: Duration,
     deadline: Instant,
-) -> Result<Report> {
+    /// Requests so far.
+    tickets: AtomicUsize,
+    /// Whether nothing more is to be sent.
+    ended: AtomicBool,
+}
+
+impl Load {
+    async fn start(plan: &Plan, pace: Duration) -> Result<Self> {
+        ensure!(plan.target.ip().is_loopback(), "{} is not this machine", plan.target);
+        ensure!(plan.connections <= MOST_CONNECTIONS, "at most {MOST_CONNECTIONS} connections");
+        ensure!(plan.duration <= LONGEST, "at most {LONGEST:?}");
+        ensure!(plan.requests <= MOST_REQUESTS, "at most {MOST_REQUESTS} requests");
+        let mut clients = Vec::new();
+        for _ in 0..plan.connections {
+            clients.push(Client::connect(plan.target).await?);
+        }
+        let shared = Arc::new(Shared {
+            plan: plan.clone(),
+            pace,
+            deadline: Instant::now() + plan.duration,
+            tickets: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+        });
+        let start = |client| tokio::spawn(connection(Arc::clone(&shared), client));
+        let connections = clients.into_iter().map(start).collect();
+        Ok(Self { shared, connections })
+    }
+
+    fn is_running(&self) -> bool {
+        !self.connections.iter().any(JoinHandle::is_finished)
+    }
+
+    async fn report(self) -> Result<Report> {
+        let mut report = Report::default();
+        for connection in self.connections {
+            let part = connection.await??;
+            report.samples.extend(part.samples);
+            report.unanswered += part.unanswered;
+        }
+        Ok(report)
+    }
+}
+
+async fn connection(shared: Arc<Shared>, mut client: Client) -> Result<Report> {
+    let plan = &shared.plan;
     let mut report = Report::default();
-    while Instant::now() < deadline {
-        let ticket = tickets.fetch_add(1, Ordering::Relaxed);
+    while Instant::now() < shared.deadline && !shared.ended.load(Ordering::Relaxed) {
+        let ticket = shared.tickets.fetch_add(1, Ordering::Relaxed);
         if ticket >= plan.requests {
             break;
         }
@@ -135,17 +198,20 @@ async fn connection(
         let headers: Vec<(&str, &[u8])> =
             headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         let sent = Instant::now();
-        match client.get(&plan.path, &headers).await {
-            Ok(answer) => report.samples.push(Sample {
-                status: answer.status,
-                headers: set,
-                sent,
-                answered: Instant::now(),
-            }),
-            Err(_) => {
-                report.unanswered += 1;
-                client = Client::connect(plan.target).await?;
+        let answer = client.get(&plan.path, &headers).await;
+        let answered = Instant::now();
+        if answer.as_ref().map_or(true, Answer::closes) {
+            client = Client::connect(plan.target).await?;
+        }
+        match answer {
+            Ok(Answer { status, headers, .. }) => {
+                let told = headers.contains_key("ratelimit");
+                report.samples.push(Sample { status, told, headers: set, sent, answered });
             }
+            Err(_) => report.unanswered += 1,
+        }
+        if shared.pace > Duration::ZERO {
+            reached(sent + shared.pace).await;
         }
     }
     Ok(report)
@@ -183,6 +249,37 @@ mod tests {
         let plan = Plan { duration, requests: MOST_REQUESTS, ..plan(server.address()) };
         let report = run(&plan).await.unwrap();
         assert!(!report.samples.is_empty() && report.samples.len() < MOST_REQUESTS);
+    }
+
+    #[tokio::test]
+    async fn it_lasts_as_long_as_what_it_is_for_at_its_pace() {
+        let server = Server::start(None).await.unwrap();
+        let pace = Duration::from_millis(10);
+        let plan = Plan { requests: MOST_REQUESTS, ..plan(server.address()) };
+        let began = Instant::now();
+        let doing = async {
+            reached(began + 10 * pace).await;
+            Ok(())
+        };
+        let (reports, ()) = during(&[plan.clone(), plan], pace, doing).await.unwrap();
+        assert_eq!(reports.len(), 2);
+        for report in reports {
+            assert!(!report.samples.is_empty());
+            let most = 4 * (began.elapsed().as_millis() / pace.as_millis() + 1);
+            assert!(report.samples.len() as u128 <= most, "{}", report.samples.len());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_load_that_is_over_too_soon_is_an_error() {
+        let server = Server::start(None).await.unwrap();
+        let plan = Plan { requests: 0, ..plan(server.address()) };
+        let later = Instant::now() + Duration::from_millis(200);
+        let doing = async {
+            reached(later).await;
+            Ok(())
+        };
+        assert!(during(&[plan], Duration::ZERO, doing).await.is_err());
     }
 
     #[tokio::test]

@@ -157,16 +157,29 @@ impl Client {
     /// # Errors
     /// When Redis does not answer.
     pub fn script_calls(&mut self) -> Result<u64> {
+        self.script_statistic("calls=")
+    }
+
+    /// How often scripts ran to their end: without the calls of scripts that Redis did not know.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub fn script_runs(&mut self) -> Result<u64> {
+        Ok(self.script_statistic("calls=")? - self.script_statistic("failed_calls=")?)
+    }
+
+    fn script_statistic(&mut self, field: &str) -> Result<u64> {
         let text: String = cmd("INFO").arg("commandstats").query(&mut self.connection)?;
-        let mut calls = 0;
+        let mut sum = 0;
         for name in ["eval", "evalsha"] {
-            let start = format!("cmdstat_{name}:calls=");
+            let start = format!("cmdstat_{name}:");
             let line = text.lines().find_map(|line| line.strip_prefix(&start));
-            if let Some(number) = line.and_then(|rest| rest.split(',').next()) {
-                calls += number.parse::<u64>().with_context(|| text.clone())?;
+            let fields = line.into_iter().flat_map(|line| line.split(','));
+            for number in fields.filter_map(|text| text.strip_prefix(field)) {
+                sum += number.parse::<u64>().with_context(|| text.clone())?;
             }
         }
-        Ok(calls)
+        Ok(sum)
     }
 
     /// Sets a parameter of the server.
