@@ -9,16 +9,19 @@
 --       3 price: units the request takes; a token if left out
 --       4 usable: units it may draw down from (the capacity less what is reserved); the capacity if
 --       left out
--- Reply outcome, remaining, wait, reset: as for the token bucket
--- TTL   reset in milliseconds, rounded up: a full bucket and no bucket are the same
+-- Reply one number, from which the caller knows the rest: units owed after the charge if it passes;
+--       -1 less the units owed if it does not
+-- TTL   until the bucket is full, in milliseconds, rounded up: a full bucket and no bucket are the
+--       same
 --
 -- A refusal writes nothing, unless the state owes more than the capacity: then the clock went back
 -- or the limit was changed, and the bucket counts as empty now. Why a script: between the read and
 -- the write of one request nobody else may read.
-local token, capacity = tonumber(ARGV[1]), tonumber(ARGV[2])
-local price = ARGV[3] and tonumber(ARGV[3]) or token
-local usable = ARGV[4] and tonumber(ARGV[4]) or capacity
-local state = redis.call('GET', KEYS[1])
+local call, format = redis.call, string.format
+local key, token, capacity = KEYS[1], ARGV[1] + 0, ARGV[2] + 0
+local price = ARGV[3] and ARGV[3] + 0 or token
+local usable = ARGV[4] and ARGV[4] + 0 or capacity
+local state = call('GET', key)
 local owed, write = 0, false
 if state then
   local full_at = tonumber(state)
@@ -34,20 +37,8 @@ if state then
   end
 end
 
-local outcome, wait = 1, 0
-if price > usable then
-  outcome = 2
-elseif price > 0 then
-  local excess = owed - (usable - price)
-  if excess > 0 then
-    outcome, wait = 0, excess
-  else
-    owed, write = owed + price, true
-  end
-end
--- Redis writes a whole number as its digits
-if write then
-  redis.call('SET', KEYS[1], now + owed, 'PX', (owed + (1000 - owed % 1000) % 1000) / 1000)
-end
-local left = capacity - owed
-return { outcome, (left - left % token) / token, wait, owed }
+local passes = price == 0 or owed + price <= usable
+if passes and price > 0 then owed, write = owed + price, true end
+-- %d drops what is not whole
+if write then call('SET', key, format('%d', now + owed), 'PX', format('%d', (owed + 999) / 1000)) end
+return passes and owed or -1 - owed

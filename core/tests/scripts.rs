@@ -156,7 +156,7 @@ fn a_call_that_can_be_undone_goes_by_the_general_script_and_tells_the_time() {
         assert_eq!(call.decisions(reply), Err(bad));
     }
     let alone = Call::new(&one).unwrap();
-    assert!(alone.decisions(&reply[..4]).is_ok());
+    assert!(alone.decisions(&[200_000]).is_ok());
     assert_eq!(alone.charged(&reply), Err(BadReply::Length { found: 5, expected: 5 }));
 }
 
@@ -235,9 +235,51 @@ fn a_reply_becomes_a_decision() {
 }
 
 #[test]
-fn a_reply_that_no_script_gives_is_an_error() {
+fn one_number_tells_all_of_the_fast_bucket() {
     let fast = bucket(5, 10);
+    let read = |ask: Ask, owed: i64| {
+        let asked = [asked(&fast, key(1, 1), ask)];
+        Call::new(&asked).unwrap().decisions(&[owed])
+    };
+    let says = |outcome, remaining, reset_after| {
+        let reset_after = Micros::new(reset_after);
+        Ok(vec![Decision { outcome, limit: 10, remaining, reset_after }])
+    };
+    let refused = |wait| Outcome::Refused { retry_after: Micros::new(wait) };
+    // A token is 200,000 units, which are microseconds.
+    assert_eq!(read(Ask::ONE, 200_000), says(Outcome::Allowed, 9, 200_000));
+    assert_eq!(read(Ask::ONE, 1_900_001), says(Outcome::Allowed, 0, 1_900_001));
+    assert_eq!(read(Ask::ONE, -1_800_002), says(refused(1), 0, 1_800_001));
+    assert_eq!(read(Ask::ONE, -2_000_001), says(refused(200_000), 0, 2_000_000));
+    assert_eq!(read(Ask { floor: 4, ..Ask::ONE }, -1_000_002), says(refused(1), 4, 1_000_001));
+    assert_eq!(read(Ask::of(Cost::new(11).unwrap()), -1), says(NEVER, 10, 0));
+    assert_eq!(read(Ask::of(Cost::ZERO), 2_000_000), says(Outcome::Allowed, 0, 2_000_000));
+    let floor = Ask { floor: 4, ..Ask::ONE };
+    for (ask, owed) in [
+        // Nothing is charged, or too much is owed after it.
+        (Ask::ONE, 199_999),
+        (Ask::ONE, 2_000_001),
+        (floor, 1_200_001),
+        // It would have passed, or too much is owed before it.
+        (Ask::ONE, -1_800_001),
+        (Ask::ONE, -2_000_002),
+        (Ask::ONE, i64::MIN),
+        (Ask::of(Cost::new(11).unwrap()), 2_000_000),
+        (Ask::of(Cost::ZERO), -1),
+        (Ask::of(Cost::ZERO), 2_000_001),
+    ] {
+        let bad = BadReply::Number { place: 0, found: owed };
+        assert_eq!(read(ask, owed), Err(bad), "{ask:?}");
+    }
     let asked = [asked(&fast, key(1, 1), Ask::ONE)];
+    let bad = BadReply::Length { found: 4, expected: 1 };
+    assert_eq!(Call::new(&asked).unwrap().decisions(&[1, 9, 0, 200_000]), Err(bad));
+}
+
+#[test]
+fn a_reply_that_no_script_gives_is_an_error() {
+    let queue = one_of_each()[1];
+    let asked = [asked(&queue, key(1, 1), Ask::ONE)];
     let call = Call::new(&asked).unwrap();
     for numbers in [
         [4, 0, 0, 0],

@@ -23,10 +23,7 @@ fn webdis_gets_a_path_of_encoded_words() {
     let start = format!("EVALSHA/{}/1/weir%7B", TOKEN_BUCKET_FAST.sha1());
     assert!(body.starts_with(&start) && body.ends_with("/1000000/2000000.json"), "{body}");
     assert_eq!(body.matches('/').count(), 5);
-    assert_eq!(
-        statuses(&stage.respond(sent.id, Some(br#"{"EVALSHA":[1,1,0,1000000]}"#))),
-        [(1, 200)]
-    );
+    assert_eq!(statuses(&stage.respond(sent.id, Some(br#"{"EVALSHA":1000000}"#))), [(1, 200)]);
 }
 
 #[test]
@@ -53,7 +50,7 @@ fn upstash_gets_json_and_a_token() {
     let words: Vec<String> = serde_json::from_slice(&sent.body).unwrap();
     assert_eq!(words[..3], ["EVALSHA", TOKEN_BUCKET_FAST.sha1(), "1"]);
     assert_eq!(words[4..], ["1000000", "2000000"]);
-    let answers = stage.respond(sent.id, Some(br#"{"result":[0,0,500000,1500000]}"#));
+    let answers = stage.respond(sent.id, Some(br#"{"result":-1500001}"#));
     assert_eq!(statuses(&answers), [(1, 429)]);
 }
 
@@ -66,10 +63,7 @@ fn upstash_is_asked_by_text_where_it_does_not_know_the_script() {
     let sent = stage.callout();
     let words: Vec<String> = serde_json::from_slice(&sent.body).unwrap();
     assert_eq!(words[..2], ["EVAL", TOKEN_BUCKET_FAST.text]);
-    assert_eq!(
-        statuses(&stage.respond(sent.id, Some(br#"{"result":[1,1,0,1000000]}"#))),
-        [(1, 200)]
-    );
+    assert_eq!(statuses(&stage.respond(sent.id, Some(br#"{"result":1000000}"#))), [(1, 200)]);
 }
 
 #[test]
@@ -78,14 +72,8 @@ fn responses_may_come_in_any_order() {
     stage.ask("alice");
     stage.ask("bob");
     let ids: Vec<_> = stage.host.take_callouts().iter().map(|callout| callout.id).collect();
-    assert_eq!(
-        statuses(&stage.respond(ids[1], Some(br#"{"EVALSHA":[0,0,500000,1500000]}"#))),
-        [(2, 429)]
-    );
-    assert_eq!(
-        statuses(&stage.respond(ids[0], Some(br#"{"EVALSHA":[1,1,0,1000000]}"#))),
-        [(1, 200)]
-    );
+    assert_eq!(statuses(&stage.respond(ids[1], Some(br#"{"EVALSHA":-1500001}"#))), [(2, 429)]);
+    assert_eq!(statuses(&stage.respond(ids[0], Some(br#"{"EVALSHA":1000000}"#))), [(1, 200)]);
 }
 
 #[test]
@@ -109,6 +97,6 @@ fn an_outage_ends_by_a_probe_from_the_root() {
     stage.tick();
     let probe = stage.callout();
     assert!(probe.body.ends_with(b"/1000000/2000000/0.json"), "it charges nothing");
-    stage.respond(probe.id, Some(br#"{"EVALSHA":[1,2,0,0]}"#));
+    stage.respond(probe.id, Some(br#"{"EVALSHA":0}"#));
     assert_eq!(now(&stage.ask("alice")), 0);
 }

@@ -133,7 +133,7 @@ fn a_remembered_refusal_ends_when_the_token_is_there() {
 fn a_request_that_takes_the_last_token_is_remembered_too() {
     let mut stage = Stage::open("");
     stage.ask("alice");
-    stage.reply(b"*4\r\n:1\r\n:0\r\n:0\r\n:2000000\r\n");
+    stage.reply(&allowed(0));
     assert_eq!(now(&stage.ask("alice")), 429);
 }
 

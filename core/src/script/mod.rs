@@ -33,7 +33,8 @@
 //! let call = Call::new(&asked).unwrap();
 //! // EVALSHA <sha1> 1 weir{…}… 200000 2000000
 //! assert_eq!(call.args, ["200000", "2000000"]);
-//! let decisions = call.decisions(&[1, 9, 0, 200_000]).unwrap();
+//! // The reply of this script: so many units are owed after the charge.
+//! let decisions = call.decisions(&[200_000]).unwrap();
 //! assert!(decisions[0].is_allowed());
 //! assert_eq!(decisions[0].remaining, 9);
 //! ```

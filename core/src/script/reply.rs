@@ -1,6 +1,6 @@
 //! From the integers that a script replies to decisions.
 
-use super::{Asked, Call, GENERAL};
+use super::{Asked, Call, GENERAL, TOKEN_BUCKET_FAST};
 use crate::{
     bounds,
     decision::{Decision, Never, Outcome},
@@ -9,7 +9,8 @@ use crate::{
 };
 use alloc::vec::Vec;
 
-/// Integers that a script replies for each limit: outcome, remaining, wait, reset.
+/// Integers that a script replies for each limit, but for the fast token bucket, which replies one:
+/// outcome, remaining, wait, reset.
 pub const NUMBERS_PER_LIMIT: usize = 4;
 
 /// Why a reply is none of the script that was called. The store answered, so this is no outage.
@@ -64,6 +65,13 @@ impl Call<'_> {
     pub fn decisions(&self, reply: &[i64]) -> Result<Vec<Decision>, BadReply> {
         if self.script == &GENERAL {
             return self.charged(reply).map(|(decisions, _)| decisions);
+        }
+        if self.script == &TOKEN_BUCKET_FAST {
+            let &[found] = reply else {
+                return Err(BadReply::Length { found: reply.len(), expected: 1 });
+            };
+            let decision = self.limits.first().and_then(|limit| by_debt(limit, found));
+            return Ok([decision.ok_or(BadReply::Number { place: 0, found })?].into());
         }
         let expected = self.limits.len().saturating_mul(NUMBERS_PER_LIMIT);
         if reply.len() != expected {
@@ -131,6 +139,36 @@ fn decision(limiter: &Limiter, numbers: [i64; NUMBERS_PER_LIMIT]) -> Option<Deci
     };
     let remaining = u64::try_from(remaining).ok().filter(|remaining| *remaining <= limit)?;
     Some(Decision { outcome: outcome?, limit, remaining, reset_after: micros(reset)? })
+}
+
+/// The decision of a token bucket by what it owes after it: that many units if the request passed,
+/// and -1 less that many if it did not. `None` for a number that its script cannot reply.
+fn by_debt(asked: &Asked<'_>, found: i64) -> Option<Decision> {
+    let Limiter::TokenBucket(bucket) = asked.limiter else { return None };
+    let drain = bucket.drain();
+    let price = drain.units(asked.ask.cost.get());
+    let usable = drain.capacity.saturating_sub(drain.units(asked.ask.floor));
+    let passes = found >= 0;
+    let owed = u64::try_from(if passes { found } else { (-1_i64).checked_sub(found)? }).ok()?;
+    // What the request would have made it owe.
+    let charged = owed.saturating_add(price);
+    let (outcome, possible) = if passes && price == 0 {
+        (Outcome::Allowed, true)
+    } else if passes {
+        (Outcome::Allowed, price <= owed && owed <= usable)
+    } else if price > usable {
+        (Outcome::Never(Never::CostAboveCapacity), true)
+    } else {
+        // A unit is a microsecond.
+        let retry_after = Micros::new(charged.saturating_sub(usable));
+        (Outcome::Refused { retry_after }, price > 0 && charged > usable)
+    };
+    (possible && owed <= drain.capacity).then(|| Decision {
+        outcome,
+        limit: bucket.burst(),
+        remaining: drain.capacity.saturating_sub(owed) / drain.token,
+        reset_after: Micros::new(owed),
+    })
 }
 
 /// A span that a script can compute.

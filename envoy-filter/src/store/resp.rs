@@ -26,10 +26,14 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// The numbers of an array of numbers.
+    /// The number that it is, or the numbers of an array of numbers.
     #[must_use]
     pub fn integers(&self) -> Option<Vec<i64>> {
-        let Self::Array(Some(items)) = self else { return None };
+        let items = match self {
+            Self::Integer(number) => return Some(vec![*number]),
+            Self::Array(Some(items)) => items,
+            _ => return None,
+        };
         let integer = |item: &Reply| match item {
             Reply::Integer(number) => Some(*number),
             _ => None,

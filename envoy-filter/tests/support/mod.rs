@@ -111,14 +111,14 @@ pub const WEBDIS: &str = r#""store":{"type":"http","api":"webdis","cluster":"web
 pub const UPSTASH: &str =
     r#""store":{"type":"http","api":"upstash","cluster":"upstash","token":"secret-token"}"#;
 
-/// A reply of the scripts: passes, with so much left.
+/// A reply of the script of [`Stage::new`]'s limit: passes, with so many of 2 tokens left.
 pub fn allowed(left: u32) -> Vec<u8> {
-    format!("*4\r\n:1\r\n:{left}\r\n:0\r\n:1000000\r\n").into_bytes()
+    format!(":{}\r\n", 2_000_000 - left * 1_000_000).into_bytes()
 }
 
-/// A reply of the scripts: refused for half a second.
+/// The same: refused for half a second.
 pub fn refused() -> Vec<u8> {
-    b"*4\r\n:0\r\n:0\r\n:500000\r\n:1500000\r\n".to_vec()
+    b":-1500001\r\n".to_vec()
 }
 
 impl Stage {

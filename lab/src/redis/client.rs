@@ -68,7 +68,7 @@ impl Client {
     /// # Errors
     /// What the script fails with.
     pub fn call(&mut self, call: &ScriptCall) -> Result<Vec<i64>> {
-        Ok(evalsha(call).query(&mut self.connection)?)
+        integers(evalsha(call).query(&mut self.connection)?)
     }
 
     /// Calls a script by its SHA-1, and by its text if Redis does not know it yet.
@@ -76,13 +76,13 @@ impl Client {
     /// # Errors
     /// What the script fails with.
     pub fn call_or_eval(&mut self, call: &ScriptCall, text: &str) -> Result<Vec<i64>> {
-        match evalsha(call).query(&mut self.connection) {
+        match evalsha(call).query::<Value>(&mut self.connection) {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 let mut eval = cmd("EVAL");
                 eval.arg(text).arg(call.keys.len()).arg(&call.keys).arg(&call.args);
-                Ok(eval.query(&mut self.connection)?)
+                integers(eval.query(&mut self.connection)?)
             }
-            reply => Ok(reply?),
+            reply => integers(reply?),
         }
     }
 
@@ -231,10 +231,18 @@ fn evalsha(call: &ScriptCall) -> redis::Cmd {
     evalsha
 }
 
+/// The integer that a reply is, or those of which it is an array.
+fn integers(reply: Value) -> Result<Vec<i64>> {
+    Ok(match reply {
+        Value::Int(number) => vec![number],
+        reply => redis::from_redis_value(reply)?,
+    })
+}
+
 fn observed(call: &ScriptCall, replies: &mut impl Iterator<Item = Value>) -> Result<Observed> {
     let mut next = || replies.next().context("a reply is missing");
     let before = micros(redis::from_redis_value(next()?)?)?;
-    let reply = redis::from_redis_value(next()?)?;
+    let reply = integers(next()?)?;
     let after = micros(redis::from_redis_value(next()?)?)?;
     let expiry = call.keys.iter().map(|_| expiry(redis::from_redis_value(next()?)?));
     Ok(Observed { reply, between: (before, after), expiry: expiry.collect::<Result<_>>()? })
