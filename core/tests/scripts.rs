@@ -95,7 +95,7 @@ fn the_args_of_every_script_are_its_limits_numbers() {
     let all = one_of_each();
     let seen: Vec<_> = all.iter().map(|limiter| args(limiter, ask)).collect();
     let expected = [
-        ("token_bucket", "1 7 1000000 9000000 2000000 6000000"),
+        ("token_bucket_micro", "7 9000000 2000000 6000000"),
         ("fixed_window", "1000000 7 2 4"),
         ("sliding_window", "1 1000000 7 2 4"),
         ("sliding_log", "1000000 7 2 4"),
@@ -347,7 +347,12 @@ proptest! {
                 Outcome::Never(_) => (2, 0),
             };
             let remaining = i64::try_from(decision.remaining).unwrap();
-            let reply = [outcome, remaining, wait, micros(decision.reset_after)];
+            let mut reply = vec![outcome, remaining, wait, micros(decision.reset_after)];
+            if let Limiter::TokenBucket(bucket) = limiter {
+                // Of a full bucket a request that passes owes its price, and any other nothing.
+                let price = i64::try_from(cost * bucket.units_per_token()).unwrap();
+                reply = vec![if outcome == 1 { price } else { -1 }];
+            }
             let asked = [asked(limiter, key(1, 1), ask)];
             let read = Call::new(&asked).unwrap().decisions(&reply);
             prop_assert_eq!(read, Ok(vec![decision]));

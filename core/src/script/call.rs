@@ -2,7 +2,7 @@
 
 use super::{
     CONCURRENCY, FIXED_WINDOW, GENERAL, Key, LEAKY_BUCKET, SLIDING_LOG, SLIDING_WINDOW, Script,
-    TOKEN_BUCKET, TOKEN_BUCKET_FAST,
+    TOKEN_BUCKET, TOKEN_BUCKET_FAST, TOKEN_BUCKET_MICRO,
     reply::{self, BadReply, NUMBERS_PER_LIMIT},
 };
 use crate::{
@@ -165,8 +165,16 @@ impl Step {
 
     /// The same step by a faster script, if there is one.
     fn fastest(mut self) -> Self {
-        let one_by_one = self.args.iter().take(2).all(|number| number == "1");
-        if self.script != &TOKEN_BUCKET || !one_by_one {
+        let is_one = |place| self.args.get(place).is_some_and(|number| number == "1");
+        let (each_micro, each_unit) = (is_one(0), is_one(1));
+        if self.script != &TOKEN_BUCKET || !each_micro {
+            return self;
+        }
+        if !each_unit {
+            // All but the tick and the token, which say only how the reply is told.
+            self.script = &TOKEN_BUCKET_MICRO;
+            let places = [1, 3, 4, 5].into_iter();
+            self.args = places.filter_map(|place| self.args.get(place).cloned()).collect();
             return self;
         }
         self.script = &TOKEN_BUCKET_FAST;

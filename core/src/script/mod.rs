@@ -109,6 +109,9 @@ pub static TOKEN_BUCKET: Script = one!("token_bucket", "debt");
 /// The token bucket at one unit a microsecond.
 pub static TOKEN_BUCKET_FAST: Script =
     Script::new("token_bucket_fast", concat!(file!("clock"), file!("token_bucket_fast")));
+/// The token bucket of any rate that is counted by the microsecond.
+pub static TOKEN_BUCKET_MICRO: Script =
+    Script::new("token_bucket_micro", concat!(file!("clock"), file!("token_bucket_micro")));
 /// The fixed window.
 pub static FIXED_WINDOW: Script = one!("fixed_window", "window");
 /// The sliding window counter.
@@ -157,9 +160,10 @@ pub static REFUND: Script = Script::new(
 );
 
 /// All scripts, to load them or to export them.
-pub static ALL: [&Script; 10] = [
+pub static ALL: [&Script; 11] = [
     &TOKEN_BUCKET,
     &TOKEN_BUCKET_FAST,
+    &TOKEN_BUCKET_MICRO,
     &FIXED_WINDOW,
     &SLIDING_WINDOW,
     &SLIDING_LOG,

@@ -1,6 +1,6 @@
 //! From the integers that a script replies to decisions.
 
-use super::{Asked, Call, GENERAL, TOKEN_BUCKET_FAST};
+use super::{Asked, Call, GENERAL, TOKEN_BUCKET_FAST, TOKEN_BUCKET_MICRO};
 use crate::{
     bounds,
     decision::{Decision, Never, Outcome},
@@ -9,8 +9,8 @@ use crate::{
 };
 use alloc::vec::Vec;
 
-/// Integers that a script replies for each limit, but for the fast token bucket, which replies one:
-/// outcome, remaining, wait, reset.
+/// Integers that a script replies for each limit: outcome, remaining, wait, reset. The two faster
+/// token buckets reply a single one, what is owed.
 pub const NUMBERS_PER_LIMIT: usize = 4;
 
 /// Why a reply is none of the script that was called. The store answered, so this is no outage.
@@ -66,7 +66,7 @@ impl Call<'_> {
         if self.script == &GENERAL {
             return self.charged(reply).map(|(decisions, _)| decisions);
         }
-        if self.script == &TOKEN_BUCKET_FAST {
+        if self.script == &TOKEN_BUCKET_FAST || self.script == &TOKEN_BUCKET_MICRO {
             let &[found] = reply else {
                 return Err(BadReply::Length { found: reply.len(), expected: 1 });
             };
@@ -150,6 +150,8 @@ fn by_debt(asked: &Asked<'_>, found: i64) -> Option<Decision> {
     let usable = drain.capacity.saturating_sub(drain.units(asked.ask.floor));
     let passes = found >= 0;
     let owed = u64::try_from(if passes { found } else { (-1_i64).checked_sub(found)? }).ok()?;
+    // These scripts count by the microsecond.
+    let micros_for = |units: u64| Micros::new(units.div_ceil(drain.refill.get()));
     // What the request would have made it owe.
     let charged = owed.saturating_add(price);
     let (outcome, possible) = if passes && price == 0 {
@@ -159,15 +161,14 @@ fn by_debt(asked: &Asked<'_>, found: i64) -> Option<Decision> {
     } else if price > usable {
         (Outcome::Never(Never::CostAboveCapacity), true)
     } else {
-        // A unit is a microsecond.
-        let retry_after = Micros::new(charged.saturating_sub(usable));
+        let retry_after = micros_for(charged.saturating_sub(usable));
         (Outcome::Refused { retry_after }, price > 0 && charged > usable)
     };
     (possible && owed <= drain.capacity).then(|| Decision {
         outcome,
         limit: bucket.burst(),
         remaining: drain.capacity.saturating_sub(owed) / drain.token,
-        reset_after: Micros::new(owed),
+        reset_after: micros_for(owed),
     })
 }
 

@@ -168,7 +168,7 @@ pub(super) fn weir_key(limit: &str, caller: u64) -> Key {
 
 #[cfg(test)]
 mod tests {
-    use weir_core::script::{TOKEN_BUCKET, TOKEN_BUCKET_FAST};
+    use weir_core::script::{TOKEN_BUCKET_FAST, TOKEN_BUCKET_MICRO};
 
     use super::*;
 
@@ -180,7 +180,7 @@ mod tests {
         };
         assert_eq!(text("1000/minute"), TOKEN_BUCKET_FAST.text);
         assert_eq!(text("10/second"), TOKEN_BUCKET_FAST.text);
-        assert_eq!(text("any rate"), TOKEN_BUCKET.text);
+        assert_eq!(text("any rate"), TOKEN_BUCKET_MICRO.text);
         assert_eq!(text("1 limit"), GENERAL.text);
     }
 
