@@ -77,6 +77,12 @@ impl Webdis {
         self.address
     }
 
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// What it has printed so far.
     #[must_use]
     pub fn log(&self) -> String {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use tokio::task::block_in_place;
 
-use super::{envoys, rows::Modules, scripts};
+use super::{envoys, rows::Modules, scripts, stores::Servers};
 
 /// What to measure.
 #[derive(Subcommand)]
@@ -49,9 +49,28 @@ pub struct Envoys {
     /// A module that does nothing
     #[arg(long)]
     empty_filter: PathBuf,
+    #[command(flatten)]
+    servers: Programs,
     /// See only whether it works
     #[arg(long)]
     quick: bool,
+}
+
+/// What stands behind Envoy.
+#[derive(Args)]
+pub struct Programs {
+    /// The Redis server
+    #[arg(long)]
+    redis: PathBuf,
+    /// The webdis server
+    #[arg(long)]
+    webdis: PathBuf,
+}
+
+impl Programs {
+    fn servers(&self) -> Servers<'_> {
+        Servers { redis: &self.redis, webdis: &self.webdis }
+    }
 }
 
 impl Bench {
@@ -76,8 +95,8 @@ impl Scripts {
 
 impl Envoys {
     fn options(&self) -> envoys::Options<'_> {
-        let Self { envoy, filter, empty_filter, quick } = self;
+        let Self { envoy, filter, empty_filter, servers, quick } = self;
         let modules = Modules { weir: filter, empty: empty_filter };
-        envoys::Options { envoy, modules, quick: *quick }
+        envoys::Options { envoy, modules, servers: servers.servers(), quick: *quick }
     }
 }

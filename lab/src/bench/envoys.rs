@@ -10,16 +10,14 @@ use anyhow::{Context as _, Result, ensure};
 use tokio::task::block_in_place;
 
 use super::{
-    cpu, float,
+    float,
     generator::{self, Pace, Plan},
     machine, median, progress,
     rows::{self, Modules, Row},
-    thousands,
+    stores::{Behind, Servers},
+    thousands, usage,
 };
-use crate::{
-    envoy::{self, Envoy},
-    processes::Process,
-};
+use crate::envoy::{self, Envoy};
 
 const CONNECTIONS: usize = 32;
 /// Requests a second of the runs that compare latencies.
@@ -29,6 +27,7 @@ const PACE: u32 = 3_000;
 pub(super) struct Options<'a> {
     pub(super) envoy: &'a Path,
     pub(super) modules: Modules<'a>,
+    pub(super) servers: Servers<'a>,
     /// Whether to look only if it works.
     pub(super) quick: bool,
 }
@@ -43,10 +42,10 @@ struct Effort {
 pub(super) async fn run(options: &Options<'_>) -> Result<()> {
     let effort = match options.quick {
         true => Effort { rounds: 1, each: Duration::from_millis(500) },
-        false => Effort { rounds: 10, each: Duration::from_secs(2) },
+        false => Effort { rounds: 9, each: Duration::from_secs(2) },
     };
     let mut running = Vec::new();
-    for row in rows::all(options.modules)? {
+    for row in rows::all(options.modules, options.servers).await? {
         running.push(Running::start(options.envoy, row).await?);
     }
     let version = version(running.first().context("no row")?).await?;
@@ -61,6 +60,7 @@ pub(super) async fn run(options: &Options<'_>) -> Result<()> {
     let requests = rows::requests();
     for row in &mut running {
         row.ask(&requests, Pace::Closed, effort.each / 4).context("warming up")?;
+        row.unchecked = unchecked(&row.envoy).await?;
     }
     for (pace, what) in [(Pace::Closed, "as fast as it goes"), (Pace::PerSecond(PACE), "paced")] {
         for round in 0..effort.rounds {
@@ -78,27 +78,31 @@ pub(super) async fn run(options: &Options<'_>) -> Result<()> {
     progress("");
     print_closed(&running);
     print_paced(&running);
-    Ok(())
+    print_unchecked(&running).await
 }
 
 /// A row that runs, and what came of each round.
 struct Running {
     name: &'static str,
     envoy: Envoy,
-    needs: Vec<Process>,
+    behind: Behind,
+    /// Unchecked limits after the warming up.
+    unchecked: u64,
     closed: Vec<Sample>,
     paced: Vec<Sample>,
 }
 
 /// What came of one round.
 struct Sample {
+    answers: u64,
     per_second: f64,
     /// Microseconds.
     p50: f64,
     p99: f64,
-    /// Microseconds of processor time for a request: Envoy's, and that of what the row needs.
+    /// Microseconds of processor time for a request: Envoy's, and those of what stands behind it,
+    /// in the order of its processes.
     cpu: f64,
-    others: f64,
+    others: Vec<f64>,
 }
 
 impl Running {
@@ -106,8 +110,8 @@ impl Running {
         progress(&format!("  starting: {}", row.name));
         let options = envoy::Options { program, config: &row.config, workers: 1 };
         let envoy = Envoy::start(&options).await.context(row.name)?;
-        let Row { name, needs, .. } = row;
-        Ok(Self { name, envoy, needs, closed: Vec::new(), paced: Vec::new() })
+        let Row { name, behind, .. } = row;
+        Ok(Self { name, envoy, behind, unchecked: 0, closed: Vec::new(), paced: Vec::new() })
     }
 
     /// What is known of a row that went wrong.
@@ -139,21 +143,29 @@ impl Running {
         let each = |(before, after): (Duration, Duration)| {
             after.saturating_sub(before).as_secs_f64() * 1e6 / float(answers)
         };
+        let mut spent = before.into_iter().zip(after).map(each);
         Ok(Sample {
+            answers,
             per_second: float(answers) / report.took.as_secs_f64(),
             p50: float(report.within(500)),
             p99: float(report.within(990)),
-            cpu: each((before.0, after.0)),
-            others: each((before.1, after.1)),
+            cpu: spent.next().context("no Envoy")?,
+            others: spent.collect(),
         })
     }
 
-    /// Processor time of Envoy and of all else that the row needs.
-    fn used(&mut self) -> Result<(Duration, Duration)> {
-        let others = self.needs.iter().map(|need| cpu::used(need.id()));
-        let others = others.sum::<Result<Duration>>()?;
-        Ok((cpu::used(self.envoy.process().id())?, others))
+    /// Processor time of Envoy and of each process behind it.
+    fn used(&mut self) -> Result<Vec<Duration>> {
+        let envoy = self.envoy.process().id();
+        let behind = self.behind.processes();
+        let others = behind.into_iter().map(|(_, process)| process);
+        std::iter::once(envoy).chain(others).map(usage::cpu).collect()
     }
+}
+
+/// Limits that could not be checked so far.
+async fn unchecked(envoy: &Envoy) -> Result<u64> {
+    Ok(envoy.stat("wasmcustom.weir.unchecked").await?.unwrap_or(0))
 }
 
 async fn version(row: &Running) -> Result<String> {
@@ -181,17 +193,35 @@ fn print_closed(rows: &[Running]) {
             of(&row.closed, |sample| sample.p50),
             of(&row.closed, |sample| sample.p99),
             against(&row.closed, plain, |sample| sample.cpu),
-            others(row),
+            others(row, &row.closed),
         );
     }
-    println!("ratios are to {} in the same round; CPU is Envoy's for one request", rows::PLAIN);
+    println!(
+        "ratios are to {} in the same round; CPU is Envoy's for one request, then others'",
+        rows::PLAIN
+    );
 }
 
-fn others(row: &Running) -> String {
-    if row.needs.is_empty() {
-        return String::new();
+fn others(row: &Running, samples: &[Sample]) -> String {
+    let behind = row.behind.processes().into_iter().enumerate();
+    let each = behind.map(|(place, (name, _))| {
+        let spent = of(samples, |sample| sample.others.get(place).copied().unwrap_or(f64::NAN));
+        format!("  {name} {spent:.1}")
+    });
+    each.collect()
+}
+
+/// Says that the store has decided about every request, or how often it has not.
+async fn print_unchecked(rows: &[Running]) -> Result<()> {
+    let mut text = Vec::new();
+    for row in rows.iter().filter(|row| !row.behind.processes().is_empty()) {
+        let answers = [&row.closed, &row.paced].map(|samples| samples.iter());
+        let answers: u64 = answers.into_iter().flatten().map(|sample| sample.answers).sum();
+        let count = unchecked(&row.envoy).await? - row.unchecked;
+        text.push(format!("{} of {} ({})", thousands(count), thousands(answers), row.name));
     }
-    format!("  and {:.1} µs of others", of(&row.closed, |sample| sample.others))
+    println!("not checked by the store: {}", text.join(", "));
+    Ok(())
 }
 
 fn print_paced(rows: &[Running]) {
@@ -207,13 +237,14 @@ fn print_paced(rows: &[Running]) {
     let plain = rows.first().map_or(&[][..], |row| row.paced.as_slice());
     for row in rows {
         println!(
-            "{:NAME$} {:>8.0} {:>8.0} {:>10.0} {:>10.0} {:>8.1}",
+            "{:NAME$} {:>8.0} {:>8.0} {:>10.0} {:>10.0} {:>8.1}{}",
             row.name,
             of(&row.paced, |sample| sample.p50),
             of(&row.paced, |sample| sample.p99),
             added(&row.paced, plain, |sample| sample.p50),
             added(&row.paced, plain, |sample| sample.p99),
             of(&row.paced, |sample| sample.cpu),
+            others(row, &row.paced),
         );
     }
     println!(
@@ -243,7 +274,7 @@ mod tests {
     use super::*;
 
     fn sample(p50: f64) -> Sample {
-        Sample { per_second: 1.0, p50, p99: 9.0, cpu: 5.0, others: 0.0 }
+        Sample { answers: 1, per_second: 1.0, p50, p99: 9.0, cpu: 5.0, others: Vec::new() }
     }
 
     #[test]

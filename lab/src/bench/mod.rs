@@ -6,13 +6,14 @@
 
 pub mod command;
 mod contenders;
-mod cpu;
 mod envoys;
 mod generator;
 mod peers;
 mod pipeline;
 mod rows;
 mod scripts;
+mod stores;
+mod usage;
 
 use std::{
     io::{IsTerminal as _, Write as _},

@@ -1,7 +1,7 @@
 //! What is measured in Envoy: each row of the table is one Envoy and what runs beside it.
 //!
 //! To add one, write a function that makes a [`Row`] and name it in [`all`]. Everything starts from
-//! `envoy/local.yaml`, whose route is replaced by an answer that Envoy gives itself, so that what is
+//! a file of `envoy/`, whose route is replaced by an answer that Envoy gives itself, so that what is
 //! measured is the proxy and no upstream.
 
 use std::path::Path;
@@ -9,7 +9,8 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use crate::{config::Config, processes::Process};
+use super::stores::{Behind, Servers, Way, generous};
+use crate::config::Config;
 
 /// The listener that is asked.
 pub(super) const LISTENER: &str = "ingress";
@@ -27,8 +28,8 @@ const PER_SECOND: u64 = 100_000;
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) config: Config,
-    /// What runs for this row alone, beside its Envoy; its time counts as the row's others.
-    pub(super) needs: Vec<Process>,
+    /// What runs for this row alone, beside its Envoy; its time is told apart.
+    pub(super) behind: Behind,
 }
 
 /// The programs that rows are made with.
@@ -39,44 +40,60 @@ pub(super) struct Modules<'a> {
 }
 
 /// Every row, in the table's order.
-pub(super) fn all(modules: Modules<'_>) -> Result<Vec<Row>> {
-    // Here come those that share a count: the bridge to Redis, the bridge over redis_proxy, webdis.
+pub(super) async fn all(modules: Modules<'_>, servers: Servers<'_>) -> Result<Vec<Row>> {
     Ok(vec![
         plain()?,
         empty(modules)?,
         weir_local(modules)?,
+        weir_shared("Weir, bridge to Redis", Way::Direct, modules, servers).await?,
+        weir_shared("Weir, bridge over redis_proxy to Redis", Way::Proxied, modules, servers)
+            .await?,
+        weir_shared("Weir, callouts to webdis", Way::Webdis, modules, servers).await?,
         local_ratelimit("Envoy's local_ratelimit, one bucket for all", false)?,
         local_ratelimit("Envoy's local_ratelimit, a bucket for each key", true)?,
     ])
 }
 
 fn plain() -> Result<Row> {
-    let mut config = base()?;
+    let mut config = base(LOCAL)?;
     config.remove_filter()?;
-    Ok(Row { name: PLAIN, config, needs: Vec::new() })
+    Ok(Row { name: PLAIN, config, behind: Behind::default() })
 }
 
 fn empty(modules: Modules<'_>) -> Result<Row> {
-    let mut config = base()?;
+    let mut config = base(LOCAL)?;
     config.set_module(modules.empty)?;
     config.set_vm_id(LISTENER, "empty")?;
-    Ok(Row { name: "a wasm filter that does nothing", config, needs: Vec::new() })
+    Ok(Row { name: "a wasm filter that does nothing", config, behind: Behind::default() })
 }
 
 fn weir_local(modules: Modules<'_>) -> Result<Row> {
-    let mut config = base()?;
+    let mut config = base(LOCAL)?;
     config.set_module(modules.weir)?;
     config.set_policy(LISTENER, &policy().to_string())?;
-    Ok(Row { name: "Weir, local store, a bucket for each key", config, needs: Vec::new() })
+    Ok(Row { name: "Weir, local store, a bucket for each key", config, behind: Behind::default() })
 }
 
 fn policy() -> Value {
-    let key = [format!("header:{KEY}")];
-    json!({ "limits": [{ "name": "per-key", "key": key, "rate": format!("{PER_SECOND}/second") }] })
+    json!({ "limits": generous(KEY, PER_SECOND) })
+}
+
+/// A count that Envoys share, here of one.
+async fn weir_shared(
+    name: &'static str,
+    way: Way,
+    modules: Modules<'_>,
+    servers: Servers<'_>,
+) -> Result<Row> {
+    let mut config = way.config(modules.weir, &generous(KEY, PER_SECOND))?;
+    way.be_patient(&mut config)?;
+    let behind = Behind::start(way, servers).await?;
+    way.lead_to(&mut config, behind.address()?)?;
+    Ok(Row { name, config, behind })
 }
 
 fn local_ratelimit(name: &'static str, by_key: bool) -> Result<Row> {
-    let mut config = base()?;
+    let mut config = base(LOCAL)?;
     let filters = config.value_mut().pointer_mut(FILTERS).and_then(Value::as_array_mut);
     let first = filters.and_then(|filters| filters.first_mut()).context("no filter")?;
     let always = json!({ "default_value": { "numerator": 100, "denominator": "HUNDRED" } });
@@ -100,17 +117,20 @@ fn local_ratelimit(name: &'static str, by_key: bool) -> Result<Row> {
         settings["max_dynamic_descriptors"] = json!(2 * CALLERS);
     }
     *first = json!({ "name": "envoy.filters.http.local_ratelimit", "typed_config": settings });
-    Ok(Row { name, config, needs: Vec::new() })
+    Ok(Row { name, config, behind: Behind::default() })
 }
 
 const MANAGER: &str = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
 const FILTERS: &str =
     "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters";
 
-/// The shipped configuration, with free ports and an answer of Envoy's own.
-fn base() -> Result<Config> {
-    const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../envoy/local.yaml");
-    let mut config = Config::load(Path::new(SHIPPED))?;
+/// Where the counts are in Envoy.
+const LOCAL: &str = "local.yaml";
+
+/// A shipped configuration, with free ports and an answer of Envoy's own.
+pub(super) fn base(file: &str) -> Result<Config> {
+    const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../envoy");
+    let mut config = Config::load(&Path::new(SHIPPED).join(file))?;
     config.free_ports()?;
     let manager = config.value_mut().pointer_mut(MANAGER).context("no connection manager")?;
     let routes =
@@ -136,9 +156,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_made_and_the_first_is_the_one_to_compare_with() {
+    fn rows_without_a_store_are_made() {
         let modules = Modules { weir: Path::new("/weir.wasm"), empty: Path::new("/empty.wasm") };
-        let rows = all(modules).unwrap();
+        let rows = [
+            plain(),
+            empty(modules),
+            weir_local(modules),
+            local_ratelimit("for all", false),
+            local_ratelimit("for each", true),
+        ]
+        .map(Result::unwrap);
         assert_eq!(rows[0].name, PLAIN);
         let holds =
             |place: usize, text: &str| rows[place].config.value().to_string().contains(text);

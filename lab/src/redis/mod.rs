@@ -117,6 +117,12 @@ impl Redis {
         self.process.thaw();
     }
 
+    /// The number of its process, which a restart changes.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Where it listens for plain connections.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {

@@ -22,6 +22,7 @@ pub(super) fn scripts(workspace: &Workspace, keys: u64, quick: bool) -> Result<(
 pub(super) fn redis(workspace: &Workspace, quick: bool) -> Result<()> {
     let builders = tools::for_build(workspace)?;
     let envoy = tools::envoy()?;
+    let (redis, webdis) = (tools::redis()?, tools::webdis()?);
     let filter = run::step("the module for Envoy", || build::filter(workspace, &builders))?;
     let empty =
         run::step("a module that does nothing", || build::empty_filter(workspace, &builders))?;
@@ -29,6 +30,8 @@ pub(super) fn redis(workspace: &Workspace, quick: bool) -> Result<()> {
     lab.arg("--envoy").arg(envoy);
     lab.arg("--filter").arg(filter);
     lab.arg("--empty-filter").arg(empty);
+    lab.arg("--redis").arg(redis);
+    lab.arg("--webdis").arg(webdis);
     run::shown(&mut lab)
 }
 

@@ -1,16 +1,23 @@
-//! The processor time that a process has used.
+//! What a process has used: processor time and memory.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context as _, Result};
 
 /// Time in user and kernel mode, of all its threads, since the process started.
-pub(super) fn used(process: u32) -> Result<Duration> {
+pub(super) fn cpu(process: u32) -> Result<Duration> {
     let path = format!("/proc/{process}/stat");
     let text = fs::read_to_string(&path).with_context(|| path.clone())?;
     let ticks = ticks(&text).with_context(|| format!("{path}: {text}"))?;
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     Ok(Duration::from_micros(ticks * 1_000_000 / per_second))
+}
+
+/// Kilobytes of it that are in memory now.
+pub(super) fn memory(process: u32) -> Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let text = fs::read_to_string(&path).with_context(|| path.clone())?;
+    resident(&text).with_context(|| format!("{path}: {text}"))
 }
 
 /// The fields `utime` and `stime` of `/proc/<pid>/stat`: the 12th and 13th after the name, which is
@@ -19,6 +26,12 @@ fn ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut number = || fields.next()?.parse::<u64>().ok();
     number()?.checked_add(number()?)
+}
+
+/// The line `VmRSS` of `/proc/<pid>/status`.
+fn resident(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
 }
 
 #[cfg(test)]
@@ -30,5 +43,11 @@ mod tests {
         let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 30 12 0 0 20 0";
         assert_eq!(ticks(stat), Some(42));
         assert_eq!(ticks("7 (a"), None);
+    }
+
+    #[test]
+    fn the_memory_is_found_by_its_name() {
+        assert_eq!(resident("Name:\ta\nVmRSS:\t   4321 kB\nVmData:\t 9 kB\n"), Some(4321));
+        assert_eq!(resident("Name:\ta\n"), None);
     }
 }
