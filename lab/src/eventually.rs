@@ -43,7 +43,8 @@ pub async fn whenever<T>(mut probe: impl AsyncFnMut() -> Result<Option<T>>) -> R
     }
 }
 
-/// Waits for a point in time: for a link that delays what it carries.
+/// Waits for a point in time: for a link that delays what it carries, and for measurements whose
+/// faults come at times that were chosen before.
 pub(crate) async fn reached(time: Instant) {
     tokio::time::sleep_until(time.into()).await;
 }

@@ -88,6 +88,18 @@ pub(crate) enum Subject {
         #[arg(long)]
         quick: bool,
     },
+    /// Requests while a shared store fails, by each way to it
+    Outage {
+        /// See only whether it works
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Minutes of load while Redis is killed again and again; fail if it counts wrongly
+    Soak {
+        /// For how long
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+        minutes: u32,
+    },
 }
 
 /// A part of the tests.

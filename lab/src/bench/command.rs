@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use tokio::task::block_in_place;
 
-use super::{envoys, rows::Modules, scripts, stores::Servers};
+use super::{envoys, outage, rows::Modules, scripts, soak, stores::Servers};
 
 /// What to measure.
 #[derive(Subcommand)]
@@ -15,6 +15,10 @@ pub enum Bench {
     Scripts(Scripts),
     /// Ways of limiting in Envoy, beside one another
     Redis(Envoys),
+    /// Latencies while a shared store fails
+    Outage(Outage),
+    /// Minutes of load while Redis is killed again and again
+    Soak(Soak),
 }
 
 /// The programs and folders that the scripts are measured with.
@@ -56,6 +60,38 @@ pub struct Envoys {
     quick: bool,
 }
 
+/// The programs that outages are measured with.
+#[derive(Args)]
+pub struct Outage {
+    /// The Envoy program
+    #[arg(long)]
+    envoy: PathBuf,
+    /// Weir's module
+    #[arg(long)]
+    filter: PathBuf,
+    #[command(flatten)]
+    servers: Programs,
+    /// See only whether it works
+    #[arg(long)]
+    quick: bool,
+}
+
+/// The programs for long load.
+#[derive(Args)]
+pub struct Soak {
+    /// The Envoy program
+    #[arg(long)]
+    envoy: PathBuf,
+    /// Weir's module
+    #[arg(long)]
+    filter: PathBuf,
+    #[command(flatten)]
+    servers: Programs,
+    /// For how long
+    #[arg(long)]
+    minutes: u32,
+}
+
 /// What stands behind Envoy.
 #[derive(Args)]
 pub struct Programs {
@@ -82,6 +118,8 @@ impl Bench {
         match self {
             Self::Scripts(flags) => block_in_place(|| scripts::run(&flags.options())),
             Self::Redis(flags) => envoys::run(&flags.options()).await,
+            Self::Outage(flags) => outage::run(&flags.options()).await,
+            Self::Soak(flags) => soak::run(&flags.options()).await,
         }
     }
 }
@@ -98,5 +136,19 @@ impl Envoys {
         let Self { envoy, filter, empty_filter, servers, quick } = self;
         let modules = Modules { weir: filter, empty: empty_filter };
         envoys::Options { envoy, modules, servers: servers.servers(), quick: *quick }
+    }
+}
+
+impl Outage {
+    fn options(&self) -> outage::Options<'_> {
+        let Self { envoy, filter, servers, quick } = self;
+        outage::Options { envoy, filter, servers: servers.servers(), quick: *quick }
+    }
+}
+
+impl Soak {
+    fn options(&self) -> soak::Options<'_> {
+        let Self { envoy, filter, servers, minutes } = self;
+        soak::Options { envoy, filter, servers: servers.servers(), minutes: *minutes }
     }
 }

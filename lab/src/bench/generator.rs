@@ -43,6 +43,25 @@ pub(super) enum Pace {
     PerSecond(u32),
 }
 
+/// One request that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer {
+    /// When it was due, when it was sent, and when its answer was complete.
+    pub(super) due: Instant,
+    pub(super) sent: Instant,
+    pub(super) answered: Instant,
+    pub(super) status: u16,
+    /// Whether the answer says what is left of a limit, so that a limit was checked.
+    pub(super) checked: bool,
+}
+
+impl Answer {
+    /// From when the request was due.
+    pub(super) fn took(&self) -> Duration {
+        self.answered.saturating_duration_since(self.due)
+    }
+}
+
 /// What came of it.
 #[derive(Default)]
 pub(super) struct Report {
@@ -64,33 +83,49 @@ impl Report {
 
 /// Sends what the plan says and returns when all is answered.
 pub(super) fn run(plan: &Plan<'_>) -> Result<Report> {
+    let mut report = Report::default();
+    report.took = each(plan, &mut |answer| {
+        let micros = answer.took().as_micros();
+        report.micros.push(u64::try_from(micros).unwrap_or(u64::MAX));
+        report.other += u64::from(answer.status != 200);
+    })?;
+    report.micros.sort_unstable();
+    Ok(report)
+}
+
+/// Sends what the plan says and hands over each answer as it comes. Returns when all is answered,
+/// with the time from the first request to the last answer.
+pub(super) fn each(plan: &Plan<'_>, take: &mut dyn FnMut(Answer)) -> Result<Duration> {
     ensure!(plan.target.ip().is_loopback(), "{} is not this machine", plan.target);
     ensure!(plan.duration <= LONGEST, "at most {LONGEST:?}");
     ensure!(plan.connections <= MOST_CONNECTIONS, "at most {MOST_CONNECTIONS} connections");
     let connections = (0..plan.connections).map(|_| Connection::open(plan.target));
     let start = Instant::now();
     let run = Run {
-        requests: plan.requests.iter().cycle(),
+        requests: plan.requests,
+        next: 0,
         connections: connections.collect::<Result<_>>()?,
         idle: (0..plan.connections).collect(),
         due: start,
-        report: Report::default(),
+        take,
     };
     run.go(plan.pace, start, start + plan.duration)
 }
 
 struct Run<'a> {
-    requests: std::iter::Cycle<std::slice::Iter<'a, Vec<u8>>>,
+    requests: &'a [Vec<u8>],
+    /// The request that is sent next.
+    next: usize,
     connections: Vec<Connection>,
     /// Those that wait for no answer.
     idle: Vec<usize>,
     /// When the next request is due.
     due: Instant,
-    report: Report,
+    take: &'a mut dyn FnMut(Answer),
 }
 
 impl Run<'_> {
-    fn go(mut self, pace: Pace, start: Instant, end: Instant) -> Result<Report> {
+    fn go(mut self, pace: Pace, start: Instant, end: Instant) -> Result<Duration> {
         loop {
             let now = Instant::now();
             if now < end {
@@ -109,24 +144,25 @@ impl Run<'_> {
                 self.receive(ready)?;
             }
         }
-        self.report.took = start.elapsed();
-        self.report.micros.sort_unstable();
-        Ok(self.report)
+        Ok(start.elapsed())
     }
 
     fn send_due(&mut self, pace: Pace, now: Instant) -> Result<()> {
         while let Some(&place) = self.idle.last() {
-            let since = match pace {
-                Pace::Closed => Instant::now(),
+            let sent = Instant::now();
+            let due = match pace {
+                Pace::Closed => sent,
                 Pace::PerSecond(_) if self.due > now => break,
                 Pace::PerSecond(number) => {
-                    let since = self.due;
+                    let due = self.due;
                     self.due += Duration::from_secs(1) / number.max(1);
-                    since
+                    due
                 }
             };
-            let request = self.requests.next().context("nothing to send")?;
-            self.connections.get_mut(place).context("a connection")?.send(request, since)?;
+            let asked = Asked { due, sent };
+            let request = self.requests.get(self.next).context("nothing to send")?;
+            self.next = (self.next + 1) % self.requests.len();
+            self.connections.get_mut(place).context("a connection")?.send(request, asked)?;
             self.idle.pop();
         }
         Ok(())
@@ -134,7 +170,7 @@ impl Run<'_> {
 
     /// The connections on which something has come within a time.
     fn wait(&self, time: Duration) -> Result<Vec<usize>> {
-        let waiting = self.connections.iter().enumerate().filter(|(_, one)| one.since.is_some());
+        let waiting = self.connections.iter().enumerate().filter(|(_, one)| one.asked.is_some());
         let (places, mut polled): (Vec<usize>, Vec<PollFd<'_>>) =
             waiting.map(|(place, one)| (place, PollFd::new(&one.stream, PollFlags::IN))).unzip();
         let timeout = Timespec::try_from(time).context("a time to wait")?;
@@ -148,13 +184,26 @@ impl Run<'_> {
 
     fn receive(&mut self, place: usize) -> Result<()> {
         let connection = self.connections.get_mut(place).context("a connection")?;
-        let Some(status) = connection.receive()? else { return Ok(()) };
-        let since = connection.since.take().context("an answer to nothing")?;
-        self.report.micros.push(u64::try_from(since.elapsed().as_micros())?);
-        self.report.other += u64::from(status != 200);
+        let Some(Head { status, checked }) = connection.receive()? else { return Ok(()) };
+        let Asked { due, sent } = connection.asked.take().context("an answer to nothing")?;
+        let answered = Instant::now();
+        (self.take)(Answer { due, sent, answered, status, checked });
         self.idle.push(place);
         Ok(())
     }
+}
+
+/// A request under way.
+struct Asked {
+    due: Instant,
+    sent: Instant,
+}
+
+/// What the head of an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    checked: bool,
 }
 
 /// A connection, with at most one request under way.
@@ -162,8 +211,7 @@ struct Connection {
     stream: TcpStream,
     /// What has come of the answer.
     buffer: Vec<u8>,
-    /// When the request was sent, or due.
-    since: Option<Instant>,
+    asked: Option<Asked>,
 }
 
 impl Connection {
@@ -171,18 +219,18 @@ impl Connection {
         let stream = TcpStream::connect(target).with_context(|| target.to_string())?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        Ok(Self { stream, buffer: Vec::new(), since: None })
+        Ok(Self { stream, buffer: Vec::new(), asked: None })
     }
 
-    fn send(&mut self, request: &[u8], since: Instant) -> Result<()> {
+    fn send(&mut self, request: &[u8], asked: Asked) -> Result<()> {
         // A few hundred bytes always find room in the socket's empty buffer.
         self.stream.write_all(request)?;
-        self.since = Some(since);
+        self.asked = Some(asked);
         Ok(())
     }
 
-    /// The status, once the answer is complete.
-    fn receive(&mut self) -> Result<Option<u16>> {
+    /// The head, once the answer is complete.
+    fn receive(&mut self) -> Result<Option<Head>> {
         let mut bytes = [0; 4096];
         match self.stream.read(&mut bytes) {
             Ok(0) => bail!("a connection was closed"),
@@ -198,20 +246,24 @@ impl Connection {
     }
 }
 
-/// The status of an answer of HTTP/1.1 that states its length, once all of it is there.
-fn complete(bytes: &[u8]) -> Result<Option<u16>> {
+/// The head of an answer of HTTP/1.1 that states its length, once all of it is there.
+fn complete(bytes: &[u8]) -> Result<Option<Head>> {
     const END: &[u8] = b"\r\n\r\n";
     let Some(end) = bytes.windows(END.len()).position(|window| window == END) else {
         return Ok(None);
     };
     let head = std::str::from_utf8(bytes.get(..end).unwrap_or_default())?;
     let status = head.get(9..12).context("no status")?.parse()?;
-    let length = head.split("\r\n").find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length").then(|| value.trim())
-    });
-    let length: usize = length.context("an answer without its length")?.parse()?;
-    Ok((bytes.len() >= end + END.len() + length).then_some(status))
+    let header = |wanted: &str| {
+        head.split("\r\n").find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case(wanted).then(|| value.trim())
+        })
+    };
+    let length: usize =
+        header("content-length").context("an answer without its length")?.parse()?;
+    let checked = header("ratelimit").is_some();
+    Ok((bytes.len() >= end + END.len() + length).then_some(Head { status, checked }))
 }
 
 #[cfg(test)]
@@ -273,7 +325,9 @@ mod tests {
         for end in 0..answer.len() {
             assert_eq!(complete(&answer[..end]).unwrap(), None);
         }
-        assert_eq!(complete(answer).unwrap(), Some(429));
+        assert_eq!(complete(answer).unwrap(), Some(Head { status: 429, checked: false }));
+        let checked = b"HTTP/1.1 200 OK\r\nratelimit: \"a\";r=1;t=1\r\ncontent-length: 0\r\n\r\n";
+        assert_eq!(complete(checked).unwrap(), Some(Head { status: 200, checked: true }));
         assert!(complete(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
     }
 

@@ -2,16 +2,18 @@
 //! that a machine that gets slower meanwhile slows all alike.
 //!
 //! What is printed says how it was come by. No time is ever judged: a run fails only if something
-//! did not work.
+//! did not work, or was counted wrongly.
 
 pub mod command;
 mod contenders;
 mod envoys;
 mod generator;
+mod outage;
 mod peers;
 mod pipeline;
 mod rows;
 mod scripts;
+mod soak;
 mod stores;
 mod usage;
 

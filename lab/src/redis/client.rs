@@ -43,6 +43,9 @@ pub struct Client {
     connection: Connection,
 }
 
+/// How `INFO commandstats` begins the number of calls.
+const CALLS: &str = "calls=";
+
 impl Client {
     pub(super) fn connect(
         address: SocketAddr,
@@ -157,7 +160,7 @@ impl Client {
     /// # Errors
     /// When Redis does not answer.
     pub fn script_calls(&mut self) -> Result<u64> {
-        self.script_statistic("calls=")
+        self.script_statistic(CALLS)
     }
 
     /// How often scripts ran to their end: without the calls of scripts that Redis did not know.
@@ -165,21 +168,42 @@ impl Client {
     /// # Errors
     /// When Redis does not answer.
     pub fn script_runs(&mut self) -> Result<u64> {
-        Ok(self.script_statistic("calls=")? - self.script_statistic("failed_calls=")?)
+        Ok(self.script_statistic(CALLS)? - self.script_statistic("failed_calls=")?)
     }
 
     fn script_statistic(&mut self, field: &str) -> Result<u64> {
         let text: String = cmd("INFO").arg("commandstats").query(&mut self.connection)?;
-        let mut sum = 0;
-        for name in ["eval", "evalsha"] {
-            let start = format!("cmdstat_{name}:");
-            let line = text.lines().find_map(|line| line.strip_prefix(&start));
-            let fields = line.into_iter().flat_map(|line| line.split(','));
-            for number in fields.filter_map(|text| text.strip_prefix(field)) {
-                sum += number.parse::<u64>().with_context(|| text.clone())?;
-            }
+        statistic(&text, field)
+    }
+
+    /// How often scripts were called, and how often it did not know the script; from then on it answers nobody, so that
+    /// these are the numbers when it is killed.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub fn last_script_calls(&mut self) -> Result<(u64, u64)> {
+        const FOREVER: &str = "60000";
+        let mut all = pipe();
+        all.atomic().cmd("INFO").arg("commandstats").cmd("INFO").arg("errorstats");
+        all.cmd("CLIENT").arg("PAUSE").arg(FOREVER).arg("ALL").ignore();
+        let (commands, errors): (String, String) = all.query(&mut self.connection)?;
+        let unknown =
+            errors.lines().find_map(|line| line.strip_prefix("errorstat_NOSCRIPT:count="));
+        let unknown = unknown.map(str::parse).transpose()?.unwrap_or(0);
+        Ok((statistic(&commands, CALLS)?, unknown))
+    }
+
+    /// What all keys hold, if it is text; for a Redis that holds few.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub fn values(&mut self) -> Result<Vec<String>> {
+        let keys: Vec<String> = cmd("KEYS").arg("*").query(&mut self.connection)?;
+        if keys.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(sum)
+        let values: Vec<Option<String>> = cmd("MGET").arg(keys).query(&mut self.connection)?;
+        Ok(values.into_iter().flatten().collect())
     }
 
     /// Sets a parameter of the server.
@@ -223,6 +247,20 @@ pub(crate) fn connection_info(
     let Some(password) = password else { return Ok(info) };
     let settings = info.redis_settings().clone().set_password(password);
     Ok(info.set_redis_settings(settings))
+}
+
+/// A number that `INFO commandstats` tells of `EVAL` and `EVALSHA`, summed.
+fn statistic(text: &str, field: &str) -> Result<u64> {
+    let mut sum = 0;
+    for name in ["eval", "evalsha"] {
+        let start = format!("cmdstat_{name}:");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        let fields = line.into_iter().flat_map(|line| line.split(','));
+        for number in fields.filter_map(|part| part.strip_prefix(field)) {
+            sum += number.parse::<u64>().with_context(|| text.to_owned())?;
+        }
+    }
+    Ok(sum)
 }
 
 fn evalsha(call: &ScriptCall) -> redis::Cmd {
