@@ -106,8 +106,9 @@ pub(super) async fn run(options: &Options<'_>) -> Result<()> {
         }
     }
     println!(
-        "\nms from when a request was due; unchecked: of all requests of that time;\nagain: from the end of the fault, where Redis's start counts as time, to \
-         the first request due later that was checked"
+        "\nms from when a request was due; unchecked: of all requests of that time;\nagain: from the \
+         end of the fault, where Redis's start counts as time, to the first request due later that \
+         was checked;\nthe link takes time of its own, also before its fault"
     );
     Ok(())
 }
