@@ -17,7 +17,7 @@ const MOST_OUTSTANDING: usize = 1_024;
 const SILENCE: Micros = Micros::new(1_000_000);
 /// Before a stream that brought nothing is opened anew, at first and at most; it doubles between.
 const SHORTEST_PAUSE: Micros = Micros::new(50_000);
-const LONGEST_PAUSE: Micros = Micros::new(1_000_000);
+const LONGEST_PAUSE: Micros = Micros::new(200_000);
 
 /// A stream, open or about to be.
 #[derive(Debug)]
