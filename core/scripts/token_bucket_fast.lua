@@ -39,6 +39,8 @@ end
 
 local passes = price == 0 or owed + price <= usable
 if passes and price > 0 then owed, write = owed + price, true end
--- %d drops what is not whole
-if write then call('SET', key, format('%d', now + owed), 'PX', format('%d', (owed + 999) / 1000)) end
+if write then
+  local up = owed + 999
+  call('SET', key, format('%d', now + owed), 'PX', format('%d', (up - up % 1000) / 1000))
+end
 return passes and owed or -1 - owed

@@ -38,11 +38,12 @@ if passes and price > 0 then owed, write = owed + price, true end
 if write then
   local rest = owed % refill
   local ticks = (owed - rest) / refill
-  -- %d drops what is not whole
   if rest > 0 then
-    call('SET', key, format('%d:%d', now + ticks, rest), 'PX', format('%d', (ticks + 1000) / 1000))
+    local up = ticks + 1000
+    call('SET', key, format('%d:%d', now + ticks, rest), 'PX', format('%d', (up - up % 1000) / 1000))
   else
-    call('SET', key, format('%d', now + ticks), 'PX', format('%d', (ticks + 999) / 1000))
+    local up = ticks + 999
+    call('SET', key, format('%d', now + ticks), 'PX', format('%d', (up - up % 1000) / 1000))
   end
 end
 return passes and owed or -1 - owed

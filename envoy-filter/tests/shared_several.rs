@@ -17,12 +17,17 @@ fn two_slots(fields: &str) -> Stage {
     stage
 }
 
-/// A reply of the general script for one limit, with the time at which it charged.
+/// A reply of the general script for one limit, with the time at which it charged. A key whose
+/// second token is half a second away owes one and a half.
 fn general(outcome: u8, wait: u32) -> Vec<u8> {
-    let left = u8::from(outcome == 1);
-    format!("*5\r\n:{outcome}\r\n:{left}\r\n:{wait}\r\n:1000000\r\n:1700000000000000\r\n")
+    let (left, reset) =
+        (u8::from(outcome == 1), 1_000_000.max(wait + 1_000_000 * u32::from(wait == HALF)));
+    format!("*5\r\n:{outcome}\r\n:{left}\r\n:{wait}\r\n:{reset}\r\n:1700000000000000\r\n")
         .into_bytes()
 }
+
+/// Half a second.
+const HALF: u32 = 500_000;
 
 #[test]
 fn limits_with_the_same_key_go_in_one_call() {
@@ -70,11 +75,22 @@ fn what_the_other_slot_refuses_is_given_back() {
 }
 
 #[test]
+fn a_charge_that_is_given_back_is_not_remembered() {
+    let mut stage = two_slots("");
+    stage.ask("alice");
+    // The last token, which the other slot's refusal gives back.
+    stage.reply(b"*5\r\n:1\r\n:0\r\n:0\r\n:2000000\r\n:1700000000000000\r\n");
+    stage.reply(&general(0, 100_000));
+    stage.host.pass_millis(101);
+    assert_eq!(now(&stage.ask("alice")), 0, "the store is asked again");
+}
+
+#[test]
 fn nothing_is_given_back_where_both_refuse() {
     let mut stage = two_slots("");
     stage.ask("alice");
     stage.commands();
-    stage.reply(&general(0, 500_000));
+    stage.reply(&general(0, HALF));
     assert_eq!(statuses(&stage.reply(&general(0, 100_000))), [(1, 429)]);
     assert_eq!(stage.commands().len(), 0);
 }
@@ -95,7 +111,7 @@ fn a_slot_that_is_not_checked_goes_by_its_policy_and_the_other_counts() {
 fn a_refusal_outweighs_a_slot_that_is_not_checked() {
     let mut stage = two_slots(r#","on_store_failure":"deny""#);
     stage.ask("alice");
-    stage.reply(&general(0, 500_000));
+    stage.reply(&general(0, HALF));
     stage.host.pass_millis(10);
     assert_eq!(statuses(&stage.tick()), [(1, 429)]);
     assert_eq!(stage.count("unavailable"), 0);
@@ -105,7 +121,7 @@ fn a_refusal_outweighs_a_slot_that_is_not_checked() {
 fn what_is_known_to_refuse_charges_nobody_else() {
     let mut stage = two_slots("");
     stage.ask("alice");
-    stage.reply(&general(0, 500_000));
+    stage.reply(&general(0, HALF));
     stage.reply(&general(1, 0));
     stage.commands();
     assert_eq!(now(&stage.ask("alice")), 429);

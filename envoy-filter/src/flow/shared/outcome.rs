@@ -36,9 +36,6 @@ impl Shared {
             match result {
                 Some(Ok(charged)) => {
                     for (asked, decision) in asked.iter().zip(&charged.decisions) {
-                        let Asked { digest, limiter, ask, .. } = asked;
-                        let times = (*at, now);
-                        self.recent.keep(request.host, times, *digest, (limiter, *ask), decision);
                         if asked.is_held() && decision.is_allowed() {
                             permits.push(Permit(Held::Store(*asked)));
                         }
@@ -69,6 +66,7 @@ impl Shared {
         }
         let combined = combine(&said);
         let passes = combined.outcome.is_allowed() && denied.is_none();
+        self.remember(request.host, (*at, now), calls, passes);
         if !passes {
             self.refund(request, now, calls, &shares);
             let held = core::mem::take(&mut permits);
@@ -85,6 +83,26 @@ impl Shared {
             }
         };
         Decided { answer, permits }
+    }
+
+    /// Keeps what the store has decided for the requests that follow; but not a charge that is about
+    /// to be given back.
+    fn remember(
+        &self,
+        host: &impl SharedData,
+        times: (Moment, Moment),
+        calls: &[Sent],
+        passes: bool,
+    ) {
+        for Sent { asked, result } in calls {
+            let Some(Ok(Charged { decisions, .. })) = result else { continue };
+            for (asked, decision) in asked.iter().zip(decisions) {
+                if passes || !decision.is_allowed() {
+                    let Asked { digest, limiter, ask, .. } = asked;
+                    self.recent.keep(host, times, *digest, (limiter, *ask), decision);
+                }
+            }
+        }
     }
 
     /// Gives back what a refused request was charged.
