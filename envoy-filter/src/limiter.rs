@@ -8,7 +8,7 @@ use crate::{
     },
     host::{CalloutId, Clock, Level, Log, Moment, SharedData, Stopwatch, Swap, wasm::Proxy, wire},
     plugin::Plugin,
-    store::redis::Pace,
+    store::{http::LONGEST, redis::Pace},
 };
 use std::{
     cell::{Cell, RefCell},
@@ -94,13 +94,15 @@ impl Limiter {
     pub(crate) fn on_tick(&self) {
         self.release_held();
         self.on_event(|shared, plugin| shared.on_tick(plugin, &Proxy));
-        self.set_pace();
+        self.reset_pace();
     }
 
     /// Takes the response to a callout.
     pub(crate) fn on_response(&self, callout: CalloutId, headers: usize, size: usize) {
         // A call that failed has no headers, and asking for its body would be an error.
-        let body = if headers > 0 { wire::callout_body(size).ok() } else { None };
+        // What is too long is not even fetched: the module's memory never shrinks.
+        let fetched = headers > 0 && size <= LONGEST;
+        let body = if fetched { wire::callout_body(size).ok() } else { None };
         self.on_event(|shared, plugin| {
             shared.on_response(plugin, &Proxy, (callout, body.as_deref()))
         });
@@ -214,19 +216,34 @@ impl Limiter {
         }
     }
 
-    /// Ticks as often as something is due.
+    /// Ticks as often as something is due, and no less often than before: a timer that is set anew
+    /// with each request would never come.
     fn set_pace(&self) {
+        let (now, wanted) = (self.ticks.get(), self.wanted_ticks());
+        if wanted > 0 && (now == 0 || wanted < now) {
+            self.ticks.set(wanted);
+            wire::tick_every(wanted);
+        }
+    }
+
+    /// The same, or less often, at a tick.
+    fn reset_pace(&self) {
+        let wanted = self.wanted_ticks();
+        if self.ticks.replace(wanted) != wanted {
+            wire::tick_every(wanted);
+        }
+    }
+
+    /// Milliseconds between ticks; 0 for none.
+    fn wanted_ticks(&self) -> u32 {
         let store = self.shared.as_ref().and_then(|shared| shared.try_borrow().ok());
         let store = store.map_or(Pace::Never, |shared| shared.pace());
         let holds = self.held.try_borrow().is_ok_and(|held| !held.is_empty());
-        let millis = match store.max(if holds { Pace::Soon } else { Pace::Never }) {
+        match store.max(if holds { Pace::Soon } else { Pace::Never }) {
             Pace::Never => 0,
             Pace::Later => 20,
             // The proxy's timers come every 4 ms or so at best.
             Pace::Soon => 2,
-        };
-        if self.ticks.replace(millis) != millis {
-            wire::tick_every(millis);
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Plugin {
     pub(crate) policy: Policy,
     /// Keys the digests of all buckets.
     pub(crate) secret: Secret,
+    /// Tells this store from others whose buckets have the same names.
+    pub(crate) store: Digest,
     /// Counts in this proxy: all of them, or its share of a limit in an outage.
     pub(crate) counts: LocalStore,
     pub(crate) metrics: Metrics,
@@ -89,7 +91,8 @@ impl Plugin {
             (_, Some(secret)) => derived(secret),
             (_, None) => PUBLIC,
         };
-        Ok(Self { policy, secret, counts, metrics })
+        let store = identity(&policy.store);
+        Ok(Self { policy, secret, store, counts, metrics })
     }
 
     /// What an operator should know of a configuration that is accepted.
@@ -100,6 +103,18 @@ impl Plugin {
              in it; set one, the same for all gateways",
         )
     }
+}
+
+/// What tells one store from another, as far as this proxy can: the way there.
+fn identity(store: &Store) -> Digest {
+    let (kind, parts) = match store {
+        Store::Local => ("local", ["", ""]),
+        Store::Redis { cluster, .. } => ("redis", [cluster.as_str(), ""]),
+        Store::Http { cluster, host, .. } => {
+            ("http", [cluster.as_str(), host.as_deref().unwrap_or_default()])
+        }
+    };
+    Digest::of(&PUBLIC, "store", kind, parts.iter().map(|part| part.as_bytes()))
 }
 
 /// Sixteen bytes from a secret of any length.

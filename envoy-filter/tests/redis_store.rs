@@ -171,3 +171,20 @@ fn a_shadow_limit_is_asked_and_refuses_nobody() {
     assert_eq!(statuses(&stage.reply(&refused())), [(1, 200)]);
     assert_eq!((stage.count("shadow_refused"), stage.count("allowed")), (1, 1));
 }
+
+#[test]
+fn what_one_store_refuses_says_nothing_of_another() {
+    let of = |cluster: &str| {
+        let mut stage = Stage::of(&format!(
+            r#"{{"store":{{"type":"redis","cluster":"{cluster}"}},"limits":[{{"name":"per-key","key":["header:x-api-key"],"rate":"1/second","burst":2}}]}}"#,
+        ));
+        stage.tick();
+        stage
+    };
+    let mut here = of("eu_bridge");
+    here.ask("alice");
+    here.reply(&refused());
+    let mut there = of("us_bridge");
+    core::mem::swap(&mut here.host, &mut there.host);
+    assert_eq!(now(&there.ask("alice")), WAITS);
+}

@@ -170,9 +170,41 @@ fn a_permit_that_may_have_been_granted_too_late_is_given_back() {
     // Another is answered meanwhile, so the store is not out.
     stage.host.pass_millis(5);
     stage.ask("bob");
-    stage.reply(b"-ERR slow\r\n");
+    stage.host.pass_millis(1);
+    stage.reply(b"*4\r\n:1\r\n:1\r\n:0\r\n:30000000\r\n");
     stage.commands();
     stage.host.pass_millis(10);
     assert_eq!(statuses(&stage.tick()), [(2, 503)]);
     assert_eq!(stage.commands().len(), 1);
+}
+
+#[test]
+fn a_permit_that_may_have_been_granted_by_a_lost_store_is_given_back() {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS},"limits":[{{"name":"in-flight","algorithm":"concurrency","limit":2}}]}}"#,
+    ));
+    stage.tick();
+    stage.ask("alice");
+    let answers = stage.close();
+    assert_eq!(statuses(&answers), [(1, 200)]);
+    assert_eq!(answers[0].1.permits.len(), 1);
+}
+
+#[test]
+fn a_permit_is_given_back_in_an_outage_too() {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS},"limits":[{{"name":"in-flight","algorithm":"concurrency","limit":2}}]}}"#,
+    ));
+    stage.tick();
+    stage.ask("alice");
+    let granted = stage.reply(b"*4\r\n:1\r\n:1\r\n:0\r\n:30000000\r\n");
+    stage.host.pass_millis(5);
+    stage.ask("bob");
+    stage.host.pass_millis(10);
+    stage.tick();
+    stage.commands();
+    assert_eq!(now(&stage.ask("carol")), 200, "the store is out");
+    stage.shared.release(&stage.plugin, &stage.host, &stage.host, &granted[0].1.permits);
+    assert_eq!(stage.commands().len(), 1);
+    assert_eq!(stage.count("refund_lost"), 0);
 }

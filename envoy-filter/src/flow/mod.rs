@@ -145,7 +145,7 @@ impl<H: Counters + Entropy> Request<'_, H> {
             Failure::Contended => Metric::Contended,
             Failure::Host | Failure::Error => Metric::StoreError,
             Failure::Timeout => Metric::StoreTimeout,
-            Failure::Down | Failure::Unsent => Metric::StoreDown,
+            Failure::Down | Failure::Lost | Failure::Unsent => Metric::StoreDown,
             Failure::Busy => Metric::StoreBusy,
         });
     }

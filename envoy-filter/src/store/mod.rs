@@ -23,8 +23,10 @@ pub enum Failure {
     Host,
     /// No answer came in time.
     Timeout,
-    /// The store is known to be out, or was lost before it answered.
+    /// The store is known to be out; nothing was sent.
     Down,
+    /// The store was lost before it answered. It may have decided all the same.
+    Lost,
     /// The host would not send the call: no such cluster, no host in it, or its circuit breaker.
     Unsent,
     /// As many calls wait for an answer as may.

@@ -26,6 +26,8 @@ const OFFSET: u64 = 1 << 51;
 #[derive(Clone, Copy, Debug)]
 pub struct Recent {
     table: Table,
+    /// Whose refusals.
+    store: Digest,
 }
 
 impl Recent {
@@ -33,8 +35,8 @@ impl Recent {
     ///
     /// # Errors
     /// [`HostError`] if the host has no entropy or refuses shared data.
-    pub fn open(host: &(impl SharedData + Entropy)) -> Result<Self, HostError> {
-        Ok(Self { table: Table::open(Purpose::Refusals, host)? })
+    pub fn open(store: Digest, host: &(impl SharedData + Entropy)) -> Result<Self, HostError> {
+        Ok(Self { table: Table::open(Purpose::Refusals, host)?, store })
     }
 
     /// The refusal of a request that the store would certainly refuse.
@@ -78,7 +80,7 @@ impl Recent {
     }
 
     fn place(&self, bucket: Digest) -> Digest {
-        self.table.place_of("refusal", bucket)
+        self.table.place_of("refusal", self.store, bucket)
     }
 }
 

@@ -75,10 +75,11 @@ impl Table {
         &self.secret
     }
 
-    /// Where a bucket has its place that has another identity elsewhere.
+    /// Where a bucket of a shared store has its place here; another store's has another.
     #[must_use]
-    pub fn place_of(&self, name: &str, bucket: Digest) -> Digest {
-        Digest::of(&self.secret, name, "", [bucket.to_bytes().as_slice()])
+    pub fn place_of(&self, name: &str, store: Digest, bucket: Digest) -> Digest {
+        let parts = [store.to_bytes(), bucket.to_bytes()];
+        Digest::of(&self.secret, name, "", parts.iter().map(<[u8; 16]>::as_slice))
     }
 
     /// The state of a bucket, unless it has gone idle.

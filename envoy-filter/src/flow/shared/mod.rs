@@ -77,7 +77,7 @@ impl Shared {
         host: &(impl SharedData + Entropy),
     ) -> Result<Option<Self>, HostError> {
         let Some(store) = Remote::of(&plugin.policy.store) else { return Ok(None) };
-        let recent = Recent::open(host)?;
+        let recent = Recent::open(plugin.store, host)?;
         Ok(Some(Self {
             store,
             recent,

@@ -45,7 +45,8 @@ impl Shared {
                 Some(Err(failure)) => {
                     for asked in asked {
                         // Without an answer, it may have been granted all the same.
-                        if asked.is_held() && *failure == Failure::Timeout {
+                        let unknown = [Failure::Timeout, Failure::Lost, Failure::Error];
+                        if asked.is_held() && unknown.contains(failure) {
                             permits.push(Permit(Held::Store(*asked)));
                         }
                         match request.fall_back(asked, *failure) {
@@ -187,7 +188,7 @@ impl<H: SharedData + Counters + Entropy + Clock> Request<'_, H> {
             (OnStoreFailure::Allow, _) => Fallback::Pass,
             (OnStoreFailure::Local, Some((limiter, ask))) => {
                 let counts = &self.plugin.counts;
-                let digest = counts.table().place_of("share", asked.digest);
+                let digest = counts.table().place_of("share", self.plugin.store, asked.digest);
                 let question = Question { digest, limiter, ask };
                 match counts.check(self.host, self.host, &question) {
                     Ok(checked) => {

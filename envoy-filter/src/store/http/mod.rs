@@ -23,7 +23,7 @@ const MOST_OUTSTANDING: usize = 1_024;
 /// took too long is then not taken for a store that cannot be reached.
 const GRACE: Micros = Micros::new(5_000);
 /// The longest body that is read. A script replies less than 2 KiB.
-const LONGEST: usize = 64 << 10;
+pub const LONGEST: usize = 64 << 10;
 
 /// The endpoint of one plugin.
 #[derive(Debug)]
@@ -119,9 +119,9 @@ impl Http {
         self.send(host, now, Some(ticket), command, By::Digest)
     }
 
-    /// Sends what nobody waits for, at the next tick. Whether it will be.
+    /// Sends what nobody waits for, at the next tick, or after an outage. Whether it will be.
     pub fn refund(&mut self, command: Command) -> bool {
-        let takes = !self.breaker.is_open() && self.unsent.len() < MOST_OUTSTANDING;
+        let takes = self.unsent.len() < MOST_OUTSTANDING;
         if takes {
             self.unsent.push(command);
         }
@@ -178,9 +178,10 @@ impl Http {
             HttpApi::Upstash => upstash::reply(body),
         });
         let Some(reply) = reply else {
-            let change = self.breaker.on_loss(now);
+            // One bad response among good ones is no outage.
+            let change = self.breaker.on_expiry(sent, now);
             self.tell(host, change, "a response is none of Redis");
-            settled.extend(ticket.map(|ticket| Settled { ticket, result: Err(Failure::Down) }));
+            settled.extend(ticket.map(|ticket| Settled { ticket, result: Err(Failure::Lost) }));
             return;
         };
         let change = self.breaker.on_answer(sent, now);
@@ -198,7 +199,9 @@ impl Http {
     /// Does what is due, from the root context.
     pub fn tick(&mut self, host: &(impl Callouts + Log), now: Moment, settled: &mut Vec<Settled>) {
         self.expire(host, now, settled);
-        for command in core::mem::take(&mut self.unsent) {
+        let due =
+            if self.breaker.is_open() { Vec::new() } else { core::mem::take(&mut self.unsent) };
+        for command in due {
             // A charge that is not given back is lost to its key until it refills.
             let _ = self.send(host, now, None, command, By::Digest);
         }
@@ -249,7 +252,7 @@ impl Http {
     #[must_use]
     pub fn pace(&self) -> super::redis::Pace {
         use super::redis::Pace;
-        if !self.waiting.is_empty() || !self.unsent.is_empty() {
+        if !self.waiting.is_empty() || (!self.unsent.is_empty() && !self.breaker.is_open()) {
             Pace::Soon
         } else if self.breaker.is_open() {
             Pace::Later

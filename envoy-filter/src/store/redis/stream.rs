@@ -46,8 +46,9 @@ enum Link {
     Unopened,
     /// To be opened then.
     Paused { until: Moment },
-    /// Open. `heard` is when a whole reply last came.
-    Open { id: StreamId, heard: Option<Moment> },
+    /// Open. `heard` is when a whole reply last came; `worked`, whether one was no error: a Redis
+    /// that takes no clients says so on each connection, and closes it.
+    Open { id: StreamId, heard: Option<Moment>, worked: bool },
     /// Lost before there was ever a request: to be opened when one comes.
     Dormant,
 }
@@ -113,29 +114,34 @@ impl Stream {
         if self.queue.len() >= MOST_OUTSTANDING {
             return Err(Failure::Busy);
         }
-        self.send(host, now, Purpose::Check(ticket), command, By::Digest, settled);
+        self.send(host, (now, now), Purpose::Check(ticket), command, By::Digest, settled);
         Ok(())
     }
 
-    /// Sends what nobody waits for. Whether it could be. A stream that is gone is noticed by what
-    /// comes next.
+    /// Sends what nobody waits for, in an outage too. Whether it could be. A stream that is gone is
+    /// noticed by what comes next.
     pub(super) fn refund(&mut self, host: &impl Streams, now: Moment, command: Command) -> bool {
-        let Link::Open { id, .. } = self.link else { return false };
-        if self.breaker.is_open() || self.queue.len() >= MOST_OUTSTANDING {
-            return false;
-        }
-        let sent = host.send(id, &encoded(&command, By::Digest)).is_ok();
-        if sent {
+        let bytes = encoded(&command, By::Digest);
+        let takes = self.queue.len() < MOST_OUTSTANDING
+            && match self.link {
+                Link::Open { id, .. } => host.send(id, &bytes).is_ok(),
+                Link::Unopened => {
+                    self.unsent.extend(bytes);
+                    true
+                }
+                Link::Paused { .. } | Link::Dormant => false,
+            };
+        if takes {
             let purpose = Purpose::Refund;
             self.queue.push_back(Pending { purpose, command, by: By::Digest, sent: now });
         }
-        sent
+        takes
     }
 
     fn send(
         &mut self,
         host: &(impl Streams + Log),
-        sent: Moment,
+        (now, sent): (Moment, Moment),
         purpose: Purpose,
         command: Command,
         by: By,
@@ -149,7 +155,7 @@ impl Stream {
         };
         self.queue.push_back(Pending { purpose, command, by, sent });
         if host.send(id, &bytes).is_err() {
-            self.lost(host, sent, "it is gone", settled);
+            self.lost(host, now, "it is gone", settled);
         }
     }
 
@@ -173,12 +179,16 @@ impl Stream {
             let Some(pending) = self.queue.pop_front() else {
                 return self.give_up(host, now, "it replies unasked", settled);
             };
-            if let Link::Open { heard, .. } = &mut self.link {
+            let works = !matches!(reply, Reply::Error(_)) || pending.by.is_unknown(&reply);
+            if let Link::Open { heard, worked, .. } = &mut self.link {
                 *heard = Some(now);
+                *worked |= works;
             }
-            self.pause = SHORTEST_PAUSE;
-            let change = self.breaker.on_answer(pending.sent, now);
-            self.tell(host, change, "");
+            if works {
+                self.pause = SHORTEST_PAUSE;
+                let change = self.breaker.on_answer(pending.sent, now);
+                self.tell(host, change, "");
+            }
             self.answer(host, now, pending, reply, settled);
         }
     }
@@ -197,7 +207,7 @@ impl Stream {
             _ if by.is_unknown(&reply) => {
                 // Its deadline still counts from when it was first sent; for a probe it counts anew.
                 let sent = if purpose == Purpose::Probe { now } else { sent };
-                self.send(host, sent, purpose, command, By::Text, settled);
+                self.send(host, (now, sent), purpose, command, By::Text, settled);
             }
             Purpose::Check(ticket) => settled.push(Settled { ticket, result: Ok(reply) }),
             Purpose::Refund | Purpose::Probe => {}
@@ -225,7 +235,7 @@ impl Stream {
         self.expire(host, now, settled);
         let waits_since = self.queue.front().map(|oldest| oldest.sent);
         if let (Link::Open { heard, .. }, Some(sent)) = (self.link, waits_since)
-            && now.since(heard.map_or(sent, |heard| heard.max(sent))) >= SILENCE
+            && now.since(heard.map_or(sent, |heard| heard.max(sent))) >= SILENCE.max(self.timeout)
         {
             self.give_up(host, now, "it is silent", settled);
         }
@@ -238,7 +248,7 @@ impl Stream {
             && let Some(probe) = self.probe.clone()
             && self.breaker.takes_probe(now)
         {
-            self.send(host, now, Purpose::Probe, probe, By::Digest, settled);
+            self.send(host, (now, now), Purpose::Probe, probe, By::Digest, settled);
         }
     }
 
@@ -262,7 +272,7 @@ impl Stream {
     fn open(&mut self, host: &(impl Streams + Log), now: Moment, settled: &mut Vec<Settled>) {
         match host.open(&self.cluster) {
             Ok(id) => {
-                self.link = Link::Open { id, heard: None };
+                self.link = Link::Open { id, heard: None, worked: false };
                 let unsent = core::mem::take(&mut self.unsent);
                 if !unsent.is_empty() && host.send(id, &unsent).is_err() {
                     self.lost(host, now, "it is gone", settled);
@@ -279,20 +289,20 @@ impl Stream {
         why: &str,
         settled: &mut Vec<Settled>,
     ) {
-        if let Link::Open { id, heard } = &mut self.link {
+        if let Link::Open { id, worked, .. } = &mut self.link {
             host.cancel(*id);
             // Whatever came from it does not count: it is not to be opened anew at once.
-            *heard = None;
+            *worked = false;
         }
         self.lost(host, now, why, settled);
     }
 
     /// The stream is no more: whoever waits gets the failure policy.
     fn lost(&mut self, host: &impl Log, now: Moment, why: &str, settled: &mut Vec<Settled>) {
-        let worked = matches!(self.link, Link::Open { heard: Some(_), .. });
+        let worked = matches!(self.link, Link::Open { worked: true, .. });
         for Pending { purpose, .. } in self.queue.drain(..) {
             if let Purpose::Check(ticket) = purpose {
-                settled.push(Settled { ticket, result: Err(Failure::Down) });
+                settled.push(Settled { ticket, result: Err(Failure::Lost) });
             }
         }
         self.unsent.clear();
