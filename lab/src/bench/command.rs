@@ -44,17 +44,11 @@ pub struct Scripts {
 /// The programs that Envoy is measured with.
 #[derive(Args)]
 pub struct Envoys {
-    /// The Envoy program
-    #[arg(long)]
-    envoy: PathBuf,
-    /// Weir's module
-    #[arg(long)]
-    filter: PathBuf,
     /// A module that does nothing
     #[arg(long)]
     empty_filter: PathBuf,
     #[command(flatten)]
-    servers: Programs,
+    programs: Programs,
     /// See only whether it works
     #[arg(long)]
     quick: bool,
@@ -63,14 +57,8 @@ pub struct Envoys {
 /// The programs that outages are measured with.
 #[derive(Args)]
 pub struct Outage {
-    /// The Envoy program
-    #[arg(long)]
-    envoy: PathBuf,
-    /// Weir's module
-    #[arg(long)]
-    filter: PathBuf,
     #[command(flatten)]
-    servers: Programs,
+    programs: Programs,
     /// See only whether it works
     #[arg(long)]
     quick: bool,
@@ -79,22 +67,22 @@ pub struct Outage {
 /// The programs for long load.
 #[derive(Args)]
 pub struct Soak {
+    #[command(flatten)]
+    programs: Programs,
+    /// For how long
+    #[arg(long)]
+    minutes: u32,
+}
+
+/// Envoy, what it loads and what stands behind it.
+#[derive(Args)]
+pub struct Programs {
     /// The Envoy program
     #[arg(long)]
     envoy: PathBuf,
     /// Weir's module
     #[arg(long)]
     filter: PathBuf,
-    #[command(flatten)]
-    servers: Programs,
-    /// For how long
-    #[arg(long)]
-    minutes: u32,
-}
-
-/// What stands behind Envoy.
-#[derive(Args)]
-pub struct Programs {
     /// The Redis server
     #[arg(long)]
     redis: PathBuf,
@@ -133,22 +121,25 @@ impl Scripts {
 
 impl Envoys {
     fn options(&self) -> envoys::Options<'_> {
-        let Self { envoy, filter, empty_filter, servers, quick } = self;
+        let Self { programs, empty_filter, quick } = self;
+        let Programs { envoy, filter, .. } = programs;
         let modules = Modules { weir: filter, empty: empty_filter };
-        envoys::Options { envoy, modules, servers: servers.servers(), quick: *quick }
+        envoys::Options { envoy, modules, servers: programs.servers(), quick: *quick }
     }
 }
 
 impl Outage {
     fn options(&self) -> outage::Options<'_> {
-        let Self { envoy, filter, servers, quick } = self;
-        outage::Options { envoy, filter, servers: servers.servers(), quick: *quick }
+        let Self { programs, quick } = self;
+        let Programs { envoy, filter, .. } = programs;
+        outage::Options { envoy, filter, servers: programs.servers(), quick: *quick }
     }
 }
 
 impl Soak {
     fn options(&self) -> soak::Options<'_> {
-        let Self { envoy, filter, servers, minutes } = self;
-        soak::Options { envoy, filter, servers: servers.servers(), minutes: *minutes }
+        let Self { programs, minutes } = self;
+        let Programs { envoy, filter, .. } = programs;
+        soak::Options { envoy, filter, servers: programs.servers(), minutes: *minutes }
     }
 }
