@@ -8,7 +8,7 @@ use crate::{
     },
     host::{CalloutId, Clock, Level, Log, Moment, SharedData, Stopwatch, Swap, wasm::Proxy, wire},
     plugin::Plugin,
-    store::{http::LONGEST, redis::Pace},
+    store::{Pace, http::LONGEST},
 };
 use std::{
     cell::{Cell, RefCell},

@@ -4,7 +4,7 @@
 mod support;
 
 use support::{REDIS, Stage, WEBDIS, allowed, now, statuses};
-use weir_filter::store::redis::Pace;
+use weir_filter::store::Pace;
 
 #[test]
 fn while_the_store_is_out_nobody_waits() {
@@ -219,4 +219,23 @@ fn a_deadline_above_a_second_holds() {
     assert!(stage.tick().is_empty());
     assert_eq!(statuses(&stage.reply(&allowed(1))), [(1, 200)]);
     assert_eq!(stage.count("unchecked"), 0);
+}
+
+#[test]
+fn whatever_comes_answers_those_whose_deadline_is_over() {
+    let mut stage = Stage::open(r#","on_store_failure":"deny""#);
+    stage.ask("alice");
+    stage.ask("bob");
+    stage.host.pass_millis(10);
+    assert_eq!(statuses(&stage.reply(&allowed(1))), [(1, 200), (2, 503)]);
+}
+
+#[test]
+fn a_response_that_the_proxy_makes_up_after_the_deadline_is_a_missed_deadline() {
+    let mut stage = Stage::new(WEBDIS, "");
+    stage.ask("alice");
+    let id = stage.callout().id;
+    stage.host.pass_millis(15);
+    assert_eq!(statuses(&stage.respond(id, Some(b"upstream request timeout"))), [(1, 200)]);
+    assert_eq!((stage.count("store_timeout"), stage.count("store_down")), (1, 0));
 }

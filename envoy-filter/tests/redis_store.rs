@@ -4,7 +4,7 @@ mod support;
 
 use support::{REDIS, Stage, allowed, now, refused, statuses};
 use weir_core::script::TOKEN_BUCKET_FAST;
-use weir_filter::store::redis::Pace;
+use weir_filter::store::Pace;
 
 const WAITS: u16 = 0;
 
@@ -127,6 +127,20 @@ fn a_remembered_refusal_ends_when_the_token_is_there() {
     assert_eq!(now(&stage.ask("alice")), 429);
     stage.host.pass_millis(1);
     assert_eq!(now(&stage.ask("alice")), WAITS);
+}
+
+#[test]
+fn a_refusal_is_remembered_for_a_second_at_most() {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS},"limits":[{{"name":"a","key":["header:x-api-key"],"rate":"1/minute","burst":1}}]}}"#
+    ));
+    stage.tick();
+    stage.ask("alice");
+    stage.reply(b":-60000001\r\n");
+    stage.host.pass_millis(999);
+    assert_eq!(now(&stage.ask("alice")), 429);
+    stage.host.pass_millis(1);
+    assert_eq!(now(&stage.ask("alice")), WAITS, "the charge may have been given back");
 }
 
 #[test]

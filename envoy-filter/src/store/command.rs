@@ -1,6 +1,7 @@
 //! A script's call as it goes over the wire.
 
 use super::resp::Reply;
+use crate::host::{Clock, HostError};
 use std::borrow::Cow;
 use weir_core::script::{Key, Script};
 
@@ -28,6 +29,26 @@ pub enum By {
 }
 
 impl Command {
+    /// A call of a script. The clock is asked only where it is a test's.
+    ///
+    /// # Errors
+    /// [`HostError`] if the clock has no time to tell.
+    pub fn new(
+        script: &'static Script,
+        keys: Vec<Key>,
+        args: Vec<String>,
+        clock: &impl Clock,
+    ) -> Result<Self, HostError> {
+        let _ = clock;
+        Ok(Self {
+            script,
+            keys,
+            args,
+            #[cfg(feature = "test-clock")]
+            now: clock.now()?,
+        })
+    }
+
     /// The words of the command: `EVALSHA` or `EVAL`, the script, the number of keys, the keys and
     /// the arguments.
     #[must_use]

@@ -52,3 +52,14 @@ pub struct Settled {
     /// The reply, which may be an error of the store's.
     pub result: Result<resp::Reply, Failure>,
 }
+
+/// How soon a tick is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pace {
+    /// Nothing waits.
+    Never,
+    /// Something is to be tried again.
+    Later,
+    /// Something has a deadline.
+    Soon,
+}

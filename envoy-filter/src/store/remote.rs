@@ -1,11 +1,6 @@
 //! The shared store of a policy, whichever way it is reached.
 
-use super::{
-    Failure, Settled, Ticket,
-    command::Command,
-    http::Http,
-    redis::{Pace, Redis},
-};
+use super::{Failure, Pace, Settled, Ticket, command::Command, http::Http, redis::Redis};
 use crate::host::{CalloutId, Callouts, Log, Moment, StreamId, Streams};
 use weir_core::policy::Store;
 

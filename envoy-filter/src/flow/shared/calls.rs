@@ -7,7 +7,7 @@ use crate::{
 };
 use weir_core::{
     decision::Decision,
-    script::{self, Call, Refund, Unsendable},
+    script::{self, Call, Key, Refund, Unsendable},
     units::{Cost, Instant},
 };
 
@@ -35,7 +35,11 @@ pub(super) fn by_slot(asked: Vec<Asked>) -> Vec<Vec<Asked>> {
     groups
 }
 
-pub(super) fn as_script(asked: &[Asked]) -> Vec<script::Asked<'_>> {
+fn keys(asked: &[Asked]) -> Vec<Key> {
+    asked.iter().map(|asked| asked.key).collect()
+}
+
+fn as_script(asked: &[Asked]) -> Vec<script::Asked<'_>> {
     let limits = asked.iter().map(|asked| script::Asked {
         limiter: &asked.limiter,
         key: asked.key,
@@ -58,14 +62,7 @@ pub(super) fn command(
     let limits = as_script(asked);
     // Two buckets with one key, which 128 bits let happen to nobody.
     let call = call(&limits, refundable).map_err(|_| Failure::Host)?;
-    let _ = clock;
-    Ok(Command {
-        script: call.script,
-        keys: asked.iter().map(|asked| asked.key).collect(),
-        args: call.args,
-        #[cfg(feature = "test-clock")]
-        now: clock.now().map_err(|_| Failure::Host)?,
-    })
+    Command::new(call.script, keys(asked), call.args, clock).map_err(|_| Failure::Host)
 }
 
 /// The call that asks the same buckets and charges nothing.
@@ -98,12 +95,5 @@ pub(super) fn charged(asked: &[Asked], refundable: bool, reply: Reply) -> Result
 pub(super) fn refund(taken: &[Asked], at: Instant, clock: &impl Clock) -> Option<Command> {
     let limits = as_script(taken);
     let refund = Refund::new(&limits, at).ok()?;
-    let _ = clock;
-    Some(Command {
-        script: refund.script,
-        keys: taken.iter().map(|asked| asked.key).collect(),
-        args: refund.args,
-        #[cfg(feature = "test-clock")]
-        now: clock.now().ok()?,
-    })
+    Command::new(refund.script, keys(taken), refund.args, clock).ok()
 }

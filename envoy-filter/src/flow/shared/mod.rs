@@ -14,8 +14,7 @@ use crate::{
     metrics::Metric,
     plugin::Plugin,
     store::{
-        Failure, Settled, Ticket, complaints::Complaints, recent::Recent, redis::Pace,
-        remote::Remote,
+        Failure, Pace, Settled, Ticket, complaints::Complaints, recent::Recent, remote::Remote,
     },
 };
 use calls::Charged;
@@ -152,6 +151,7 @@ impl Shared {
     ) -> Answers {
         self.step(plugin, host, |store, now, settled| {
             store.on_message(host, now, stream, bytes, settled);
+            store.expire(host, now, settled);
         })
     }
 
@@ -164,6 +164,7 @@ impl Shared {
     ) -> Answers {
         self.step(plugin, host, |store, now, settled| {
             store.on_close(host, now, stream, status, settled);
+            store.expire(host, now, settled);
         })
     }
 
@@ -200,7 +201,6 @@ impl Shared {
         let now = host.moment().unwrap_or(Moment::END);
         let mut settled = Vec::new();
         event(&mut self.store, now, &mut settled);
-        self.store.expire(host, now, &mut settled);
         self.settle(&Request { plugin, host }, now, settled);
         core::mem::take(&mut self.due)
     }

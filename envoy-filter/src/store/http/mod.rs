@@ -5,12 +5,12 @@ pub mod upstash;
 pub mod webdis;
 
 use super::{
-    Failure, Settled, Ticket,
-    breaker::{Breaker, Change},
+    Failure, Pace, Settled, Ticket,
+    breaker::{Breaker, NO_ANSWER},
     command::{By, Command},
     resp::Reply,
 };
-use crate::host::{Callout, CalloutId, Callouts, Level, Log, Moment};
+use crate::host::{Callout, CalloutId, Callouts, Log, Moment};
 use std::collections::BTreeMap;
 use weir_core::{
     policy::{HttpApi, Token},
@@ -36,8 +36,6 @@ pub struct Http {
     timeout: Micros,
     waiting: BTreeMap<CalloutId, Pending>,
     breaker: Breaker,
-    /// Asks the store without charging anything: sent while the breaker is open.
-    probe: Option<Command>,
     /// What is to be sent from the root context, since nobody waits for it.
     unsent: Vec<Command>,
 }
@@ -89,8 +87,7 @@ impl Http {
             authorization: token.map(bearer),
             timeout,
             waiting: BTreeMap::new(),
-            breaker: Breaker::new(timeout),
-            probe: None,
+            breaker: Breaker::new(format!("callouts to {cluster}"), timeout),
             unsent: Vec::new(),
         }
     }
@@ -108,8 +105,7 @@ impl Http {
         command: Command,
         probe: impl FnOnce() -> Option<Command>,
     ) -> Result<(), Failure> {
-        // Kept from the first check on, so that an outage ends without a request to probe with.
-        self.probe = self.probe.take().or_else(probe);
+        self.breaker.keep_probe(probe);
         if self.breaker.is_open() {
             return Err(Failure::Down);
         }
@@ -179,13 +175,11 @@ impl Http {
         });
         let Some(reply) = reply else {
             // One bad response among good ones is no outage.
-            let change = self.breaker.on_expiry(sent, now);
-            self.tell(host, change, "a response is none of Redis");
+            self.breaker.on_failure(host, sent, now, "a response is none of Redis");
             settled.extend(ticket.map(|ticket| Settled { ticket, result: Err(Failure::Lost) }));
             return;
         };
-        let change = self.breaker.on_answer(sent, now);
-        self.tell(host, change, "");
+        self.breaker.on_answer(host, sent, now);
         if by.is_unknown(&reply) {
             let sent = if ticket.is_some() { sent } else { now };
             if let Err(failure) = self.send(host, sent, ticket, command, By::Text) {
@@ -205,9 +199,7 @@ impl Http {
             // A charge that is not given back is lost to its key until it refills.
             let _ = self.send(host, now, None, command, By::Digest);
         }
-        if let Some(probe) = self.probe.clone()
-            && self.breaker.takes_probe(now)
-        {
+        if let Some(probe) = self.breaker.probe(now) {
             // A probe that cannot be sent leaves the breaker open.
             let _ = self.send(host, now, None, probe, By::Digest);
         }
@@ -217,41 +209,20 @@ impl Http {
     /// for any more: the proxy gives up a callout at the same time, and tells it only to a request
     /// that still exists.
     pub fn expire(&mut self, host: &impl Log, now: Moment, settled: &mut Vec<Settled>) {
-        let mut change = Change::None;
         let (timeout, breaker) = (self.timeout, &mut self.breaker);
         self.waiting.retain(|_, pending| {
             let waits = now.since(pending.sent) < timeout;
             if !waits && let Some(ticket) = pending.ticket {
                 settled.push(Settled { ticket, result: Err(Failure::Timeout) });
-                if breaker.on_expiry(pending.sent, now) == Change::Opened {
-                    change = Change::Opened;
-                }
+                breaker.on_failure(host, pending.sent, now, NO_ANSWER);
             }
             waits
         });
-        self.tell(host, change, "no answer came for a whole deadline");
-    }
-
-    fn tell(&self, host: &impl Log, change: Change, why: &str) {
-        let cluster = &self.cluster;
-        match change {
-            Change::None => {}
-            Change::Opened => host.log(
-                Level::Warn,
-                &format!(
-                    "weir: the store is out, callouts to {cluster}: {why}; limits go by on_store_failure"
-                ),
-            ),
-            Change::Closed => {
-                host.log(Level::Warn, &format!("weir: the store answers again, callouts to {cluster}"));
-            }
-        }
     }
 
     /// How soon a tick is wanted.
     #[must_use]
-    pub fn pace(&self) -> super::redis::Pace {
-        use super::redis::Pace;
+    pub fn pace(&self) -> Pace {
         if !self.waiting.is_empty() || (!self.unsent.is_empty() && !self.breaker.is_open()) {
             Pace::Soon
         } else if self.breaker.is_open() {

@@ -3,9 +3,8 @@
 
 mod stream;
 
-use super::{Failure, Settled, Ticket, command::Command};
+use super::{Failure, Pace, Settled, Ticket, command::Command};
 use crate::host::{Log, Moment, StreamId, Streams};
-pub use stream::Pace;
 use stream::Stream;
 use weir_core::{script::SLOTS, units::Micros};
 
@@ -19,7 +18,7 @@ impl Redis {
     /// So many streams, to be opened at the first tick.
     #[must_use]
     pub fn new(cluster: &str, streams: u64, timeout: Micros) -> Self {
-        let stream = |n| Stream::new(format!("stream {n}"), cluster, timeout);
+        let stream = |number| Stream::new(number, cluster, timeout);
         Self { streams: (0..streams.max(1)).map(stream).collect() }
     }
 

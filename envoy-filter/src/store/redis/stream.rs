@@ -1,12 +1,12 @@
 //! One stream to Redis: commands go out as they come, and replies come back in the same order.
 
 use super::super::{
-    Failure, Settled, Ticket,
-    breaker::{Breaker, Change},
+    Failure, Pace, Settled, Ticket,
+    breaker::{Breaker, NO_ANSWER},
     command::{By, Command},
     resp::{self, Decoder, Reply},
 };
-use crate::host::{Level, Log, Moment, StreamId, Streams};
+use crate::host::{Log, Moment, StreamId, Streams};
 use std::{borrow::Cow, collections::VecDeque};
 use weir_core::units::Micros;
 
@@ -22,8 +22,6 @@ const LONGEST_PAUSE: Micros = Micros::new(200_000);
 /// A stream, open or about to be.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// What the log knows it by.
-    name: String,
     cluster: String,
     timeout: Micros,
     link: Link,
@@ -34,8 +32,6 @@ pub(super) struct Stream {
     unsent: Vec<u8>,
     decoder: Decoder,
     breaker: Breaker,
-    /// Asks the store without charging anything: sent while the breaker is open.
-    probe: Option<Command>,
     /// Whether a request has ever come. The proxy's main thread has a limiter too, which gets none.
     used: bool,
 }
@@ -72,9 +68,8 @@ enum Purpose {
 }
 
 impl Stream {
-    pub(super) fn new(name: String, cluster: &str, timeout: Micros) -> Self {
+    pub(super) fn new(number: u64, cluster: &str, timeout: Micros) -> Self {
         Self {
-            name,
             cluster: cluster.to_owned(),
             timeout,
             link: Link::Unopened,
@@ -82,8 +77,7 @@ impl Stream {
             queue: VecDeque::new(),
             unsent: Vec::new(),
             decoder: Decoder::default(),
-            breaker: Breaker::new(timeout),
-            probe: None,
+            breaker: Breaker::new(format!("stream {number} to {cluster}"), timeout),
             used: false,
         }
     }
@@ -106,8 +100,7 @@ impl Stream {
         if matches!(self.link, Link::Dormant) {
             self.link = Link::Unopened;
         }
-        // Kept from the first check on, so that an outage ends without a request to probe with.
-        self.probe = self.probe.take().or_else(probe);
+        self.breaker.keep_probe(probe);
         if self.breaker.is_open() {
             return Err(Failure::Down);
         }
@@ -186,8 +179,7 @@ impl Stream {
             }
             if works {
                 self.pause = SHORTEST_PAUSE;
-                let change = self.breaker.on_answer(pending.sent, now);
-                self.tell(host, change, "");
+                self.breaker.on_answer(host, pending.sent, now);
             }
             self.answer(host, now, pending, reply, settled);
         }
@@ -245,8 +237,7 @@ impl Stream {
             _ => {}
         }
         if matches!(self.link, Link::Open { .. })
-            && let Some(probe) = self.probe.clone()
-            && self.breaker.takes_probe(now)
+            && let Some(probe) = self.breaker.probe(now)
         {
             self.send(host, (now, now), Purpose::Probe, probe, By::Digest, settled);
         }
@@ -254,7 +245,6 @@ impl Stream {
 
     /// Answers the checks that have waited for their whole deadline.
     pub(super) fn expire(&mut self, host: &impl Log, now: Moment, settled: &mut Vec<Settled>) {
-        let mut change = Change::None;
         for pending in &mut self.queue {
             let Purpose::Check(ticket) = pending.purpose else { continue };
             if now.since(pending.sent) < self.timeout {
@@ -262,11 +252,8 @@ impl Stream {
             }
             pending.purpose = Purpose::Expired;
             settled.push(Settled { ticket, result: Err(Failure::Timeout) });
-            if let Change::Opened = self.breaker.on_expiry(pending.sent, now) {
-                change = Change::Opened;
-            }
+            self.breaker.on_failure(host, pending.sent, now, NO_ANSWER);
         }
-        self.tell(host, change, "no answer came for a whole deadline");
     }
 
     fn open(&mut self, host: &(impl Streams + Log), now: Moment, settled: &mut Vec<Settled>) {
@@ -312,25 +299,9 @@ impl Stream {
         } else if self.used {
             self.link = Link::Paused { until: now.after(self.pause) };
             self.pause = Micros::new(self.pause.get().saturating_mul(2)).min(LONGEST_PAUSE);
-            let change = self.breaker.on_loss(now);
-            self.tell(host, change, why);
+            self.breaker.on_loss(host, now, why);
         } else {
             self.link = Link::Dormant;
-        }
-    }
-
-    fn tell(&self, host: &impl Log, change: Change, why: &str) {
-        let Self { name, cluster, .. } = self;
-        match change {
-            Change::None => {}
-            Change::Opened => host.log(
-                Level::Warn,
-                &format!(
-                    "weir: the store is out, {name} to {cluster}: {why}; limits go by on_store_failure"
-                ),
-            ),
-            Change::Closed => host
-                .log(Level::Warn, &format!("weir: the store answers again, {name} to {cluster}")),
         }
     }
 
@@ -345,17 +316,6 @@ impl Stream {
             _ => Pace::Never,
         }
     }
-}
-
-/// How soon a tick is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pace {
-    /// Nothing waits.
-    Never,
-    /// Something is to be tried again.
-    Later,
-    /// Something has a deadline.
-    Soon,
 }
 
 fn encoded(command: &Command, by: By) -> Vec<u8> {
