@@ -47,6 +47,100 @@ fn limits_with_the_same_key_go_in_one_call() {
     assert_eq!(stage.commands().len(), 0, "the script has charged neither");
 }
 
+/// Two limits of one slot, which is on its way from one node of a cluster to another.
+fn half_moved(fields: &str) -> Stage {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS}{fields},"limits":[
+            {{"name":"a","key":["header:x-api-key"],"rate":"1/second","burst":2}},
+            {{"name":"b","key":["header:x-api-key"],"rate":"1/second","burst":2}}]}}"#,
+    ));
+    stage.tick();
+    stage.ask("alice");
+    stage.commands();
+    stage.host.pass_millis(6);
+    let reply = b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
+    assert!(stage.reply(reply).is_empty(), "the request still waits");
+    stage
+}
+
+#[test]
+fn limits_of_a_slot_that_is_half_moved_are_asked_one_by_one() {
+    let mut stage = half_moved("");
+    let commands = stage.commands();
+    let numbers: Vec<_> = commands.iter().map(|words| (words[1].as_str(), &*words[2])).collect();
+    assert_eq!(numbers, [(GENERAL.sha1(), "1"); 2]);
+    assert_ne!(commands[0][3], commands[1][3]);
+    assert!(stage.reply(&general(1, 0)).is_empty());
+    assert_eq!(statuses(&stage.reply(&general(1, 0))), [(1, 200)]);
+    assert_eq!(stage.commands().len(), 0);
+    assert_eq!((stage.count("allowed"), stage.count("store_calls")), (1, 3));
+    assert_eq!(stage.log().iter().filter(|line| line.contains("TRYAGAIN")).count(), 0);
+}
+
+#[test]
+fn what_one_of_them_refuses_is_given_back_to_the_other() {
+    let mut stage = half_moved("");
+    let asked = stage.commands();
+    stage.reply(&general(0, HALF));
+    assert_eq!(statuses(&stage.reply(&general(1, 0))), [(1, 429)]);
+    let commands = stage.commands();
+    let [words] = commands.as_slice() else { panic!("{commands:?}") };
+    assert_eq!((words[1].as_str(), &words[3]), (REFUND.sha1(), &asked[1][3]));
+}
+
+#[test]
+fn a_limit_that_stays_half_moved_goes_by_its_policy() {
+    for (policy, status) in [("allow", 200), ("deny", 503), ("local", 200)] {
+        let mut stage = half_moved(&format!(r#","on_store_failure":"{policy}""#));
+        stage.reply(&general(1, 0));
+        assert_eq!(statuses(&stage.reply(b"-TRYAGAIN\r\n")), [(1, status)], "{policy}");
+        assert_eq!(stage.count("store_error"), 1);
+    }
+}
+
+#[test]
+fn being_asked_one_by_one_takes_no_longer_than_the_deadline() {
+    let mut stage = half_moved("");
+    stage.host.pass_millis(4);
+    assert_eq!(statuses(&stage.tick()), [(1, 200)]);
+    assert_eq!(stage.count("unchecked"), 2);
+}
+
+#[test]
+fn a_stream_that_is_lost_when_they_are_asked_one_by_one_leaves_nobody_waiting() {
+    let mut stage = Stage::of(&format!(
+        r#"{{{REDIS},"limits":[
+            {{"name":"a","key":["header:x-api-key"],"rate":"1/second","burst":2}},
+            {{"name":"b","key":["header:x-api-key"],"rate":"1/second","burst":2}}]}}"#,
+    ));
+    stage.tick();
+    stage.ask("alice");
+    let stream = *stage.host.streams().last().expect("a stream");
+    stage.host.end_stream(stream);
+    let answers = stage.shared.on_message(&stage.plugin, &stage.host, (stream, b"-TRYAGAIN\r\n"));
+    assert_eq!(statuses(&answers), [(1, 200)]);
+    assert_eq!(stage.count("unchecked"), 2);
+}
+
+#[test]
+fn shards_of_limits_with_as_many_go_in_one_call_on_the_stream_of_their_slots() {
+    let mut stage = Stage::of(
+        r#"{"store":{"type":"redis","streams":3},"limits":[
+            {"name":"second","rate":"300/second","shards":3},
+            {"name":"minute","rate":"9000/minute","shards":3}]}"#,
+    );
+    stage.tick();
+    let streams = stage.host.streams();
+    for (shard, stream) in (0..3).zip(streams) {
+        stage.host.set_draw(shard * (u32::MAX / 3) + 1);
+        stage.ask("anyone");
+        let messages = stage.host.take_messages();
+        let [(id, bytes)] = messages.as_slice() else { panic!("{messages:?}") };
+        assert_eq!(*id, stream);
+        assert_eq!(String::from_utf8_lossy(bytes).matches("weir{").count(), 2);
+    }
+}
+
 #[test]
 fn a_request_passes_when_both_slots_allow() {
     let mut stage = two_slots("");

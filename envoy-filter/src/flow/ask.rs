@@ -5,12 +5,13 @@ use crate::{
     host::{Counters, Entropy},
     metrics::Metric,
 };
+use core::cell::OnceCell;
 use weir_core::{
     key::{Facts, hash::Digest},
     limiter::{Ask, Limiter},
     policy::{
         Limit,
-        mode::{MissingKey, OnStoreFailure},
+        mode::{MissingKey, OnStoreFailure, one_of},
         quota::Quota,
     },
     response::{Answer, Verdict},
@@ -54,9 +55,12 @@ impl<H: Counters + Entropy> Request<'_, H> {
     /// turned away.
     pub(super) fn ask_all(&self, facts: &impl Facts) -> Result<Vec<Asked>, Answer> {
         let limits = self.plugin.policy.limits.iter().enumerate();
+        // One for all: limits of as many shards then go to the same one, and in one call.
+        let drawn = OnceCell::new();
         let mut asked = Vec::new();
         for (place, limit) in limits.filter(|(_, limit)| limit.applies.applies(facts)) {
-            asked.extend(self.ask(place, limit, facts)?);
+            let shard = |shards| one_of(shards, *drawn.get_or_init(|| self.draw()));
+            asked.extend(self.ask(place, limit, facts, shard)?);
         }
         Ok(asked)
     }
@@ -70,12 +74,14 @@ impl<H: Counters + Entropy> Request<'_, H> {
         }
     }
 
-    /// What to ask of a limit: nothing where the request is to skip it.
+    /// What to ask of a limit: nothing where the request is to skip it. `shard` chooses one of so
+    /// many shards.
     fn ask(
         &self,
         place: usize,
         limit: &Limit,
         facts: &impl Facts,
+        shard: impl FnOnce(u64) -> u64,
     ) -> Result<Option<Asked>, Answer> {
         let enforced = self.enforces(limit.mode);
         let parts: Vec<_> = limit.key.iter().map(|part| part.value(facts)).collect();
@@ -96,11 +102,12 @@ impl<H: Counters + Entropy> Request<'_, H> {
         // No part that is present is empty, so an empty one stands for the missing.
         let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_deref().unwrap_or(b"")).collect();
         let tier = limit.tiers.select(&parts, facts);
-        let shard = self.shard(tier.shards());
+        let shards = u64::try_from(tier.shards()).unwrap_or(1);
         // Only a sharded limit has the shard in its bucket's identity, so that sharding does not
         // rename the buckets of limits without it.
-        let tag = (tier.shards() > 1).then(|| shard.to_le_bytes());
-        let shard = usize::try_from(shard).unwrap_or(usize::MAX);
+        let sharded = (shards > 1).then(|| shard(shards));
+        let tag = sharded.map(u64::to_le_bytes);
+        let shard = sharded.map_or(0, |shard| usize::try_from(shard).unwrap_or(usize::MAX));
         let limiter = tier.limiter(shard);
         // The kind of state is part of the identity: under two configurations of one limit, as
         // during an update, each would otherwise take the other's state for none and start anew.
@@ -110,6 +117,10 @@ impl<H: Counters + Entropy> Request<'_, H> {
         let digest = Digest::of(secret, namespace, &limit.name, kind.chain(parts()));
         // Limits with the same key parts share a slot of a cluster: one script can ask them all.
         let slot = Digest::of(secret, namespace, "", parts());
+        let key = match sharded {
+            Some(shard) => Key::of_shard(slot, digest, shard, shards),
+            None => Key::new(slot, digest),
+        };
         let (cost, floor) = (limit.cost.of(facts), limit.floor(tier, shard, facts));
         let ask = Ask { cost, floor, id: self.name_for(&limiter) };
         let share = (limit.on_store_failure == OnStoreFailure::Local).then(|| {
@@ -122,7 +133,7 @@ impl<H: Counters + Entropy> Request<'_, H> {
             quota: *tier.quota(),
             enforced,
             digest,
-            key: Key::new(slot, digest),
+            key,
             limiter,
             ask,
             share,

@@ -20,11 +20,7 @@ use ask::Asked;
 use weir_core::{
     combine::{Combined, Vote},
     decision::Decision,
-    policy::{
-        Limit,
-        mode::{Mode, one_of},
-        quota::Quota,
-    },
+    policy::{Limit, mode::Mode, quota::Quota},
     response::{self, Answer, Verdict},
     units::Instant,
 };
@@ -115,11 +111,6 @@ impl<H: Counters + Entropy> Request<'_, H> {
             Mode::Percent(_) => mode.enforces(self.draw()),
             Mode::Enforce | Mode::Shadow => mode.enforces(0),
         }
-    }
-
-    fn shard(&self, shards: usize) -> u64 {
-        let shards = u64::try_from(shards).unwrap_or(1);
-        if shards > 1 { one_of(shards, self.draw()) } else { 0 }
     }
 
     /// A number drawn by chance; the smallest where the host has none to give.

@@ -91,6 +91,12 @@ pub(super) fn charged(asked: &[Asked], refundable: bool, reply: Reply) -> Result
     .map_err(|error| error.to_string().into_bytes())
 }
 
+/// Whether a call was refused because its slot is on its way from one node of a cluster to another,
+/// and neither node has all of its keys. Nothing was charged.
+pub(super) fn is_half_moved(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(text) if text.starts_with(b"TRYAGAIN"))
+}
+
 /// The call that undoes what some limits were charged at `at`, by the store's clock.
 pub(super) fn refund(taken: &[Asked], at: Instant, clock: &impl Clock) -> Option<Command> {
     let limits = as_script(taken);

@@ -119,19 +119,11 @@ impl Shared {
         let groups = calls::by_slot(open);
         let refundable = groups.len() > 1;
         let mut sent = Vec::new();
-        for (place, asked) in groups.into_iter().enumerate() {
-            let ticket = Ticket { context, call: place };
-            let send = calls::command(&asked, refundable, clock).and_then(|command| {
-                let probe = || calls::probe(&asked, clock);
-                self.store.check(host, now, ticket, command, probe, &mut settled)
-            });
-            if send.is_ok() {
-                request.count(Metric::StoreCall);
-            }
-            if send == Err(Failure::Unsent) {
-                self.complaints.tell(host, now, b"the proxy sends no call to it; see its cluster");
-            }
-            sent.push(Sent { asked, result: send.err().map(Err) });
+        for (call, asked) in groups.into_iter().enumerate() {
+            let ticket = Ticket { context, call };
+            let result =
+                self.send(&request, clock, now, (ticket, &asked), refundable, &mut settled);
+            sent.push(Sent { asked, result: result.err().map(Err) });
         }
         self.waiting.insert(context, Waiting { known, calls: sent, at: now });
         self.settle(&request, now, settled);
@@ -231,23 +223,95 @@ impl Shared {
         (known, open)
     }
 
+    /// Sends one call of a request, whose deadline counts from `at`.
+    fn send(
+        &mut self,
+        request: &Request<'_, impl Host>,
+        clock: &impl Clock,
+        at: Moment,
+        (ticket, asked): (Ticket, &[Asked]),
+        refundable: bool,
+        settled: &mut Vec<Settled>,
+    ) -> Result<(), Failure> {
+        let host = request.host;
+        let command = calls::command(asked, refundable, clock)?;
+        let probe = || calls::probe(asked, clock);
+        let sent = self.store.check(host, at, ticket, command, probe, settled);
+        match sent {
+            Ok(()) => request.count(Metric::StoreCall),
+            Err(Failure::Unsent) => {
+                self.complaints.tell(host, at, b"the proxy sends no call to it; see its cluster");
+            }
+            Err(_) => {}
+        }
+        sent
+    }
+
     /// Puts results where they belong, and decides the requests that have all of theirs.
-    fn settle(&mut self, request: &Request<'_, impl Host>, now: Moment, settled: Vec<Settled>) {
-        for Settled { ticket, result } in settled {
-            let Some(waiting) = self.waiting.get_mut(&ticket.context) else { continue };
-            let refundable = waiting.calls.len() > 1;
-            let Some(call) = waiting.calls.get_mut(ticket.call) else { continue };
-            let result = result.and_then(|reply| {
-                calls::charged(&call.asked, refundable, reply).map_err(|complaint| {
-                    self.complaints.tell(request.host, now, &complaint);
-                    Failure::Error
-                })
-            });
-            call.result.get_or_insert(result);
-            if let Some(answer) = self.complete(request, now, ticket.context) {
-                self.due.push((ticket.context, answer));
+    fn settle(&mut self, request: &Request<'_, impl Host>, now: Moment, mut settled: Vec<Settled>) {
+        // What is sent meanwhile may come to nothing at once.
+        while !settled.is_empty() {
+            for one in core::mem::take(&mut settled) {
+                let context = one.ticket.context;
+                self.settle_one(request, now, one, &mut settled);
+                if let Some(answer) = self.complete(request, now, context) {
+                    self.due.push((context, answer));
+                }
             }
         }
+    }
+
+    fn settle_one(
+        &mut self,
+        request: &Request<'_, impl Host>,
+        now: Moment,
+        Settled { ticket, result }: Settled,
+        settled: &mut Vec<Settled>,
+    ) {
+        let Some(waiting) = self.waiting.get_mut(&ticket.context) else { return };
+        let refundable = waiting.calls.len() > 1;
+        let Some(call) = waiting.calls.get_mut(ticket.call) else { return };
+        if call.asked.len() > 1 && result.as_ref().is_ok_and(calls::is_half_moved) {
+            return self.ask_one_by_one(request, ticket, settled);
+        }
+        let result = result.and_then(|reply| {
+            calls::charged(&call.asked, refundable, reply).map_err(|complaint| {
+                self.complaints.tell(request.host, now, &complaint);
+                Failure::Error
+            })
+        });
+        call.result.get_or_insert(result);
+    }
+
+    /// Asks the limits of one call by a call each, within the same deadline: their slot is on its
+    /// way from one node to another, and neither has all of its keys.
+    fn ask_one_by_one(
+        &mut self,
+        request: &Request<'_, impl Host>,
+        ticket: Ticket,
+        settled: &mut Vec<Settled>,
+    ) {
+        let Some(waiting) = self.waiting.get_mut(&ticket.context) else { return };
+        let Some(call) = waiting.calls.get_mut(ticket.call) else { return };
+        let (at, others) = (waiting.at, call.asked.split_off(1));
+        // The first has the place of the call that it was in.
+        let mut places = vec![ticket.call];
+        for asked in others {
+            places.push(waiting.calls.len());
+            waiting.calls.push(Sent { asked: vec![asked], result: None });
+        }
+        for call in places {
+            let ticket = Ticket { call, ..ticket };
+            let Some(asked) = self.call(ticket).map(|call| call.asked.clone()) else { continue };
+            let sent = self.send(request, request.host, at, (ticket, &asked), true, settled);
+            if let (Err(failure), Some(call)) = (sent, self.call(ticket)) {
+                call.result = Some(Err(failure));
+            }
+        }
+    }
+
+    fn call(&mut self, ticket: Ticket) -> Option<&mut Sent> {
+        self.waiting.get_mut(&ticket.context)?.calls.get_mut(ticket.call)
     }
 
     /// The answer to a request that has all of its results.
