@@ -24,7 +24,7 @@ pub enum Metric {
     StoreCall,
     /// A refusal without a call, by what the store had refused a moment ago.
     Recalled,
-    /// A charge that could not be given back.
+    /// A charge or a permit that could not be given back, or that may not have been.
     RefundLost,
     /// A limit that could not be checked: no place for another bucket in its set.
     TableFull,

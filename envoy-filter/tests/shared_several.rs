@@ -223,18 +223,6 @@ fn what_is_known_to_refuse_charges_nobody_else() {
 }
 
 #[test]
-fn a_refund_that_cannot_be_sent_is_counted() {
-    let mut stage = two_slots("");
-    stage.ask("alice");
-    stage.reply(&general(1, 0));
-    for stream in stage.host.streams() {
-        stage.host.end_stream(stream);
-        stage.shared.on_message(&stage.plugin, &stage.host, (stream, &general(0, 100_000)));
-    }
-    assert_eq!(stage.count("refund_lost"), 1);
-}
-
-#[test]
 fn permits_are_given_back_by_the_name_of_the_request() {
     let mut stage = Stage::of(&format!(
         r#"{{{REDIS},"limits":[{{"name":"in-flight","algorithm":"concurrency","limit":2,"key":["header:x-api-key"]}}]}}"#,

@@ -46,11 +46,16 @@ pub struct Ticket {
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
-    /// Whom it is for.
-    pub ticket: Ticket,
-    /// The reply, which may be an error of the store's.
-    pub result: Result<resp::Reply, Failure>,
+pub enum Settled {
+    /// Of a check.
+    Check {
+        /// Whom it is for.
+        ticket: Ticket,
+        /// The reply, which may be an error of the store's.
+        result: Result<resp::Reply, Failure>,
+    },
+    /// A refund that failed, or whose reply did not come.
+    RefundLost,
 }
 
 /// How soon a tick is wanted.

@@ -15,6 +15,7 @@ use crate::{
     plugin::Plugin,
     store::{
         Failure, Pace, Settled, Ticket, complaints::Complaints, recent::Recent, remote::Remote,
+        resp::Reply,
     },
 };
 use calls::Charged;
@@ -252,20 +253,23 @@ impl Shared {
         // What is sent meanwhile may come to nothing at once.
         while !settled.is_empty() {
             for one in core::mem::take(&mut settled) {
-                let context = one.ticket.context;
-                self.settle_one(request, now, one, &mut settled);
-                if let Some(answer) = self.complete(request, now, context) {
-                    self.due.push((context, answer));
+                let Settled::Check { ticket, result } = one else {
+                    request.count(Metric::RefundLost);
+                    continue;
+                };
+                self.settle_check(request, now, (ticket, result), &mut settled);
+                if let Some(answer) = self.complete(request, now, ticket.context) {
+                    self.due.push((ticket.context, answer));
                 }
             }
         }
     }
 
-    fn settle_one(
+    fn settle_check(
         &mut self,
         request: &Request<'_, impl Host>,
         now: Moment,
-        Settled { ticket, result }: Settled,
+        (ticket, result): (Ticket, Result<Reply, Failure>),
         settled: &mut Vec<Settled>,
     ) {
         let Some(waiting) = self.waiting.get_mut(&ticket.context) else { return };

@@ -51,11 +51,28 @@ impl core::fmt::Debug for Authorization {
 /// A call without its reply.
 #[derive(Debug)]
 struct Pending {
-    /// Nobody waits for a probe or a refund.
-    ticket: Option<Ticket>,
+    purpose: Purpose,
     command: Command,
     by: By,
     sent: Moment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Check(Ticket),
+    Refund,
+    Probe,
+}
+
+impl Purpose {
+    /// Tells whoever the call was for that nothing came of it.
+    fn fail(self, failure: Failure, settled: &mut Vec<Settled>) {
+        match self {
+            Self::Check(ticket) => settled.push(Settled::Check { ticket, result: Err(failure) }),
+            Self::Refund => settled.push(Settled::RefundLost),
+            Self::Probe => {}
+        }
+    }
 }
 
 /// An HTTP request for one command.
@@ -112,7 +129,7 @@ impl Http {
         if self.waiting.len() >= MOST_OUTSTANDING {
             return Err(Failure::Busy);
         }
-        self.send(host, now, Some(ticket), command, By::Digest)
+        self.send(host, now, Purpose::Check(ticket), command, By::Digest)
     }
 
     /// Sends what nobody waits for, at the next tick, or after an outage. Whether it will be.
@@ -128,7 +145,7 @@ impl Http {
         &mut self,
         host: &impl Callouts,
         sent: Moment,
-        ticket: Option<Ticket>,
+        purpose: Purpose,
         command: Command,
         by: By,
     ) -> Result<(), Failure> {
@@ -154,7 +171,7 @@ impl Http {
         // That the proxy sends none at the moment does not open the breaker: nobody waits for it,
         // and its circuit breaker may let the next one through.
         let id = host.dispatch(&callout).map_err(|_| Failure::Unsent)?;
-        self.waiting.insert(id, Pending { ticket, command, by, sent });
+        self.waiting.insert(id, Pending { purpose, command, by, sent });
         Ok(())
     }
 
@@ -168,7 +185,7 @@ impl Http {
         settled: &mut Vec<Settled>,
     ) {
         self.expire(host, now, settled);
-        let Some(Pending { ticket, command, by, sent }) = self.waiting.remove(&id) else { return };
+        let Some(Pending { purpose, command, by, sent }) = self.waiting.remove(&id) else { return };
         let reply = body.filter(|body| body.len() <= LONGEST).and_then(|body| match self.api {
             HttpApi::Webdis => webdis::reply(body),
             HttpApi::Upstash => upstash::reply(body),
@@ -176,17 +193,23 @@ impl Http {
         let Some(reply) = reply else {
             // One bad response among good ones is no outage.
             self.breaker.on_failure(host, sent, now, "a response is none of Redis");
-            settled.extend(ticket.map(|ticket| Settled { ticket, result: Err(Failure::Lost) }));
+            purpose.fail(Failure::Lost, settled);
             return;
         };
         self.breaker.on_answer(host, sent, now);
         if by.is_unknown(&reply) {
-            let sent = if ticket.is_some() { sent } else { now };
-            if let Err(failure) = self.send(host, sent, ticket, command, By::Text) {
-                settled.extend(ticket.map(|ticket| Settled { ticket, result: Err(failure) }));
+            let sent = if matches!(purpose, Purpose::Check(_)) { sent } else { now };
+            if let Err(failure) = self.send(host, sent, purpose, command, By::Text) {
+                purpose.fail(failure, settled);
             }
-        } else {
-            settled.extend(ticket.map(|ticket| Settled { ticket, result: Ok(reply) }));
+            return;
+        }
+        match (purpose, reply) {
+            (Purpose::Check(ticket), reply) => {
+                settled.push(Settled::Check { ticket, result: Ok(reply) });
+            }
+            (Purpose::Refund, Reply::Error(_)) => settled.push(Settled::RefundLost),
+            (Purpose::Refund | Purpose::Probe, _) => {}
         }
     }
 
@@ -196,12 +219,13 @@ impl Http {
         let due =
             if self.breaker.is_open() { Vec::new() } else { core::mem::take(&mut self.unsent) };
         for command in due {
-            // A charge that is not given back is lost to its key until it refills.
-            let _ = self.send(host, now, None, command, By::Digest);
+            if let Err(failure) = self.send(host, now, Purpose::Refund, command, By::Digest) {
+                Purpose::Refund.fail(failure, settled);
+            }
         }
         if let Some(probe) = self.breaker.probe(now) {
             // A probe that cannot be sent leaves the breaker open.
-            let _ = self.send(host, now, None, probe, By::Digest);
+            let _ = self.send(host, now, Purpose::Probe, probe, By::Digest);
         }
     }
 
@@ -212,8 +236,10 @@ impl Http {
         let (timeout, breaker) = (self.timeout, &mut self.breaker);
         self.waiting.retain(|_, pending| {
             let waits = now.since(pending.sent) < timeout;
-            if !waits && let Some(ticket) = pending.ticket {
-                settled.push(Settled { ticket, result: Err(Failure::Timeout) });
+            if !waits {
+                pending.purpose.fail(Failure::Timeout, settled);
+            }
+            if !waits && matches!(pending.purpose, Purpose::Check(_)) {
                 breaker.on_failure(host, pending.sent, now, NO_ANSWER);
             }
             waits

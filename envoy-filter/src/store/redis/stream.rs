@@ -201,7 +201,10 @@ impl Stream {
                 let sent = if purpose == Purpose::Probe { now } else { sent };
                 self.send(host, (now, sent), purpose, command, By::Text, settled);
             }
-            Purpose::Check(ticket) => settled.push(Settled { ticket, result: Ok(reply) }),
+            Purpose::Check(ticket) => settled.push(Settled::Check { ticket, result: Ok(reply) }),
+            Purpose::Refund if matches!(reply, Reply::Error(_)) => {
+                settled.push(Settled::RefundLost);
+            }
             Purpose::Refund | Purpose::Probe => {}
         }
     }
@@ -251,7 +254,7 @@ impl Stream {
                 continue;
             }
             pending.purpose = Purpose::Expired;
-            settled.push(Settled { ticket, result: Err(Failure::Timeout) });
+            settled.push(Settled::Check { ticket, result: Err(Failure::Timeout) });
             self.breaker.on_failure(host, pending.sent, now, NO_ANSWER);
         }
     }
@@ -288,8 +291,12 @@ impl Stream {
     fn lost(&mut self, host: &impl Log, now: Moment, why: &str, settled: &mut Vec<Settled>) {
         let worked = matches!(self.link, Link::Open { worked: true, .. });
         for Pending { purpose, .. } in self.queue.drain(..) {
-            if let Purpose::Check(ticket) = purpose {
-                settled.push(Settled { ticket, result: Err(Failure::Lost) });
+            match purpose {
+                Purpose::Check(ticket) => {
+                    settled.push(Settled::Check { ticket, result: Err(Failure::Lost) });
+                }
+                Purpose::Refund => settled.push(Settled::RefundLost),
+                Purpose::Expired | Purpose::Probe => {}
             }
         }
         self.unsent.clear();
