@@ -100,3 +100,16 @@ fn an_outage_ends_by_a_probe_from_the_root() {
     stage.respond(probe.id, Some(br#"{"EVALSHA":0}"#));
     assert_eq!(now(&stage.ask("alice")), 0);
 }
+
+#[test]
+fn an_error_ends_no_outage() {
+    let mut stage = Stage::new(WEBDIS, "");
+    stage.ask("alice");
+    let id = stage.callout().id;
+    stage.respond(id, None);
+    stage.tick();
+    let probe = stage.callout();
+    stage.respond(probe.id, Some(br#"{"EVALSHA":[false,"LOADING Redis is loading"]}"#));
+    assert_eq!(now(&stage.ask("alice")), 200);
+    assert_eq!(stage.host.take_callouts(), []);
+}

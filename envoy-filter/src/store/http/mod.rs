@@ -196,7 +196,10 @@ impl Http {
             purpose.fail(Failure::Lost, settled);
             return;
         };
-        self.breaker.on_answer(host, sent, now);
+        // As with streams, an error is no sign that the store works.
+        if !matches!(reply, Reply::Error(_)) || by.is_unknown(&reply) {
+            self.breaker.on_answer(host, sent, now);
+        }
         if by.is_unknown(&reply) {
             let sent = if matches!(purpose, Purpose::Check(_)) { sent } else { now };
             if let Err(failure) = self.send(host, sent, purpose, command, By::Text) {
