@@ -3,6 +3,8 @@
 //! An edit that does not find its place is an error, so that a file that has changed its shape is
 //! noticed where it is used.
 
+mod redis;
+
 use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};

@@ -1,9 +1,6 @@
 //! The demo: an API behind Weir and the playground beside it, on one port.
 
-use std::{
-    net::{SocketAddr, TcpListener},
-    path::Path,
-};
+use std::{net::TcpListener, path::Path};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -13,7 +10,7 @@ use crate::{
     envoy::{Envoy, Options},
     eventually::whenever,
     limit::Limit,
-    redis::Redis,
+    redis::{self, Redis},
     serve::Server,
     terminal::Terminal,
     webdis::Webdis,
@@ -23,10 +20,13 @@ use crate::{
 const CONFIG: &str = include_str!("../../envoy/demo.yaml");
 /// What the demo takes for a shared store, from the files that a user would copy.
 const REDIS: &str = include_str!("../../envoy/redis.yaml");
+const CLUSTER: &str = include_str!("../../envoy/redis-cluster.yaml");
 const WEBDIS: &str = include_str!("../../envoy/webdis.yaml");
 const LISTENER: &str = "ingress";
 /// How long a store may take to answer where answers are checked: a busy machine is no outage.
 const PATIENCE: &str = "1s";
+/// What the nodes of a cluster ask for. They listen on this machine alone.
+const CLUSTER_PASSWORD: &str = "weir-demo";
 const USUAL_PORT: u16 = 10000;
 const WORKERS: u32 = 2;
 
@@ -51,6 +51,11 @@ pub enum Store<'a> {
     Local,
     /// In Redis, through Envoy.
     Redis {
+        /// The server.
+        redis: &'a Path,
+    },
+    /// In a Redis Cluster with a password and TLS, through Envoy.
+    Cluster {
         /// The server.
         redis: &'a Path,
     },
@@ -81,6 +86,7 @@ pub struct Demo {
     upstream: Server,
     webdis: Option<Webdis>,
     redis: Option<Redis>,
+    cluster: Option<redis::Cluster>,
     limit: Limit,
 }
 
@@ -93,17 +99,26 @@ impl Demo {
         let mut config = Config::parse(CONFIG)?;
         let limit = Limit::read(&config.policy(LISTENER)?)?;
         let upstream = Server::start(Some(parts.page)).await?;
-        let (mut redis, mut webdis) = (None, None);
+        let (mut redis, mut cluster, mut webdis) = (None, None, None);
         match parts.store {
             Store::Local => {}
             Store::Redis { redis: program } => {
                 let server = redis.insert(Redis::start(program)?);
-                share(&mut config, REDIS, "redis", server.address())?;
+                share(&mut config, REDIS)?;
+                config.set_endpoint("redis", server.address())?;
+            }
+            Store::Cluster { redis: program } => {
+                let password = Some(CLUSTER_PASSWORD.to_owned());
+                let options = redis::cluster::Options { password, tls: true, ..Default::default() };
+                let cluster = cluster.insert(redis::Cluster::start(program, &options)?);
+                share(&mut config, CLUSTER)?;
+                cluster.add_to(&mut config)?;
             }
             Store::Webdis { redis: program, webdis: front } => {
                 let server = redis.insert(Redis::start(program)?);
                 let front = webdis.insert(Webdis::start(front, server.address(), None).await?);
-                share(&mut config, WEBDIS, "webdis", front.address())?;
+                share(&mut config, WEBDIS)?;
+                config.set_endpoint("webdis", front.address())?;
             }
         }
         config.free_ports()?;
@@ -112,7 +127,7 @@ impl Demo {
         config.set_endpoint("upstream", upstream.address())?;
         let options = Options { program: parts.envoy, config: &config, workers: WORKERS };
         let envoy = Envoy::start(&options).await?;
-        Ok(Self { envoy, upstream, webdis, redis, limit })
+        Ok(Self { envoy, upstream, webdis, redis, cluster, limit })
     }
 
     /// Sends requests and says whether the answers are what the policy says.
@@ -163,12 +178,22 @@ impl Demo {
             println!("What Redis holds, a key for each caller:\n");
             println!("  redis-cli -p {port} --scan --pattern 'weir*'\n");
         }
+        if let Some(cluster) = &self.cluster {
+            describe_nodes(cluster)?;
+        }
         println!("Ctrl-C stops everything.");
         Ok(())
     }
 
     /// Where the counts are kept, in words.
     fn kept(&self) -> String {
+        if let Some(cluster) = &self.cluster {
+            let (masters, nodes) = (cluster.ranges(), cluster.nodes().len());
+            return format!(
+                "in a Redis Cluster of {nodes} nodes, {masters} of them masters, through Envoy, with \
+                 a password and TLS"
+            );
+        }
         match (&self.redis, &self.webdis) {
             (None, _) => "in Envoy's shared data".to_owned(),
             (Some(redis), None) => format!("in Redis at {}, through Envoy", redis.address()),
@@ -189,11 +214,29 @@ impl Demo {
     }
 }
 
+/// Says where the nodes of a cluster are, and how to look into them.
+fn describe_nodes(cluster: &redis::Cluster) -> Result<()> {
+    println!(
+        "The masters and their slots; kill one, and its replica takes over in some seconds:\n"
+    );
+    for (range, master) in (0..).zip(cluster.masters()?) {
+        let (first, last) = cluster.slots(range);
+        println!("  {first:>5} to {last:>5}  pid {}, {}", master.id(), master.address());
+    }
+    println!("\nWhat each of them holds, a key for each caller:\n");
+    println!("  export REDISCLI_AUTH={CLUSTER_PASSWORD}");
+    for master in cluster.masters()? {
+        let port = master.address().port();
+        println!("  redis-cli -p {port} --scan --pattern 'weir*'");
+    }
+    println!();
+    Ok(())
+}
+
 /// Lets the demo keep its counts where another configuration does.
-fn share(config: &mut Config, other: &str, cluster: &str, address: SocketAddr) -> Result<()> {
+fn share(config: &mut Config, other: &str) -> Result<()> {
     config.take_store(LISTENER, Config::parse(other)?)?;
-    config.set_timeout(LISTENER, PATIENCE)?;
-    config.set_endpoint(cluster, address)
+    config.set_timeout(LISTENER, PATIENCE)
 }
 
 impl Port {

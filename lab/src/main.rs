@@ -60,6 +60,8 @@ enum StoreKind {
     Local,
     /// In Redis, through Envoy
     Redis,
+    /// In a Redis Cluster with a password and TLS, through Envoy
+    Cluster,
     /// In Redis, by callouts to webdis
     Webdis,
 }
@@ -78,6 +80,7 @@ impl DemoFlags {
         Ok(match kind {
             StoreKind::Local => Store::Local,
             StoreKind::Redis => Store::Redis { redis: redis()? },
+            StoreKind::Cluster => Store::Cluster { redis: redis()? },
             StoreKind::Webdis => {
                 let webdis = self.webdis.as_deref().context("--webdis is missing")?;
                 Store::Webdis { redis: redis()?, webdis }

@@ -4,15 +4,14 @@ mod support;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use std::{fs, path::Path};
+use std::{fs, time::Duration};
 use support::{
     Running, artefact, config, example, shipped, start, start_local,
     stores::{Behind, Stack, Way},
 };
 use weir_lab::{
-    config::Config,
     http::Client,
-    redis::{Options, Redis},
+    redis::{Cluster, Options, Redis, Tls, cluster},
 };
 
 /// Checks that of 40 requests at once some are refused, and none is unchecked.
@@ -56,15 +55,6 @@ async fn the_demo_limits_the_api_and_leaves_the_page_alone() -> Result<()> {
     Ok(())
 }
 
-/// Puts a file in the place of one that the example names.
-fn set_file(config: &mut Config, from: &str, to: &Path) -> Result<()> {
-    let text = config.value().to_string();
-    let to = to.to_str().context("a path")?;
-    anyhow::ensure!(text.contains(from), "the example names no {from}");
-    *config.value_mut() = serde_json::from_str(&text.replace(from, to))?;
-    Ok(())
-}
-
 #[tokio::test]
 async fn a_redis_with_a_password_and_tls_limits() -> Result<()> {
     let options = Options { password: Some("a pass/word".into()), tls: true, ..Options::default() };
@@ -73,15 +63,44 @@ async fn a_redis_with_a_password_and_tls_limits() -> Result<()> {
     let password = folder.path().join("password");
     fs::write(&password, redis.password().context("a password")?)?;
     let mut config = config("redis-tls.yaml", &shipped())?;
-    set_file(&mut config, "redis-password", &password)?;
-    set_file(&mut config, "redis-ca.pem", redis.tls().context("TLS")?.authority())?;
-    set_file(&mut config, "redis.example.com", Path::new("localhost"))?;
-    config.set_endpoint("redis", redis.tls().context("TLS")?.address())?;
+    let tls = redis.tls().context("TLS")?;
+    config.set_password_file("redis", &password)?;
+    config.set_trust("redis", tls.authority(), Tls::NAME)?;
+    config.set_endpoint("redis", tls.address())?;
     let policy = Way::Proxied.policy(&mut config, &exceeded())?;
     config.set_policy("ingress", &policy)?;
     let running = start(config, 2).await?;
     limits(&running, "redis-tls.yaml").await?;
     let _behind = Behind { webdis: None, rest: None, redis: Some(redis) };
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_redis_cluster_with_a_password_and_tls_limits() -> Result<()> {
+    let password = Some("a pass/word".to_owned());
+    let options = cluster::Options { password, tls: true, ..cluster::Options::default() };
+    let cluster = Cluster::start(&artefact("WEIR_REDIS"), &options)?;
+    let mut config = config("redis-cluster.yaml", &shipped())?;
+    cluster.add_to(&mut config)?;
+    config.set_op_timeout(Duration::from_secs(2))?;
+    config.set_timeout("ingress", "1s")?;
+    let shipped: serde_json::Value = serde_json::from_str(&config.policy("ingress")?)?;
+    let mut limited = shipped.clone();
+    limited["limits"][0]["rate"] = json!("4/second");
+    config.set_policy("ingress", &limited.to_string())?;
+    let running = start(config, 2).await?;
+    limits(&running, "redis-cluster.yaml").await?;
+
+    let mut client = Client::connect(running.envoy.address("ingress")?).await?;
+    for caller in 0..20 {
+        let name = format!("caller-{caller}");
+        let answer = client.get("/api/hello", &[("x-api-key", name.as_bytes())]).await?;
+        assert_eq!(answer.status, 200, "{name}: {}", running.envoy.log());
+    }
+    assert_eq!(running.count("unchecked").await?, 0, "{}", running.envoy.log());
+    for master in cluster.masters()? {
+        assert!(master.client()?.count()? > 0, "a master has no key: the others have all");
+    }
     Ok(())
 }
 
@@ -92,7 +111,7 @@ fn every_example_is_in_a_test_above() -> Result<()> {
         .filter(|name| name.ends_with(".yaml"))
         .collect();
     let mut tested: Vec<_> = Way::ALL.map(Way::file).map(String::from).into();
-    tested.extend(["demo.yaml", "redis-tls.yaml"].map(String::from));
+    tested.extend(["demo.yaml", "redis-tls.yaml", "redis-cluster.yaml"].map(String::from));
     names.sort();
     tested.sort();
     assert_eq!(names, tested);

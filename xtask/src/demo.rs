@@ -16,7 +16,7 @@ pub(crate) fn command(
     let envoy = tools::envoy()?;
     // What is not asked for is not installed.
     let all = check && store.is_none();
-    let shared = matches!(store, Some(Store::Redis | Store::Webdis));
+    let shared = matches!(store, Some(Store::Redis | Store::Cluster | Store::Webdis));
     let redis = if all || shared { Some(tools::redis()?) } else { None };
     let front = all || store == Some(Store::Webdis);
     let webdis = if front { Some(tools::webdis()?) } else { None };

@@ -53,6 +53,8 @@ pub(crate) enum Store {
     Local,
     /// In Redis, through Envoy
     Redis,
+    /// In a Redis Cluster with a password and TLS, through Envoy
+    Cluster,
     /// In Redis, by callouts to webdis
     Webdis,
 }
@@ -63,6 +65,7 @@ impl Store {
         match self {
             Self::Local => "local",
             Self::Redis => "redis",
+            Self::Cluster => "cluster",
             Self::Webdis => "webdis",
         }
     }

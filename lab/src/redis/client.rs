@@ -129,6 +129,12 @@ impl Client {
         Ok(cmd(name).arg(args).exec(&mut self.connection)?)
     }
 
+    /// Runs a command and returns its reply.
+    pub(super) fn ask<T: redis::FromRedisValue>(&mut self, words: &[&str]) -> Result<T> {
+        let (name, args) = words.split_first().context("a command")?;
+        Ok(cmd(name).arg(args).query(&mut self.connection)?)
+    }
+
     /// Keys that there are.
     ///
     /// # Errors

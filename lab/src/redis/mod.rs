@@ -1,7 +1,9 @@
 //! A real Redis on a free port of 127.0.0.1, without persistence: started, frozen, killed, and
-//! started again empty on the same port.
+//! started again empty on the same port. A Redis Cluster is made of several.
 
 mod client;
+pub mod cluster;
+mod migration;
 mod tls;
 
 use std::{
@@ -15,8 +17,11 @@ use anyhow::{Context as _, Result, bail};
 use tempfile::TempDir;
 
 pub(crate) use self::client::connection_info;
+use self::tls::Certificates;
 pub use self::{
     client::{Client, Expiry, Observed, ScriptCall},
+    cluster::Cluster,
+    migration::Migration,
     tls::Tls,
 };
 use crate::{
@@ -43,6 +48,8 @@ pub struct Options {
     pub password: Option<String>,
     /// Whether it speaks TLS too, on a port beside the plain one: see [`Redis::tls`].
     pub tls: bool,
+    /// Whether it is to be a node of a Redis Cluster, on whose bus it listens on a port of its own.
+    pub node: bool,
     /// Further arguments, as in `["--maxmemory", "2mb"]`.
     pub args: Vec<String>,
 }
@@ -60,6 +67,8 @@ struct Plan {
     options: Options,
     address: SocketAddr,
     tls: Option<Tls>,
+    /// Where it listens for other nodes of its cluster.
+    bus: Option<SocketAddr>,
     folder: TempDir,
 }
 
@@ -77,8 +86,17 @@ impl Redis {
     /// # Errors
     /// When there is none, or it does not answer.
     pub fn start_with(program: &Path, options: Options) -> Result<Self> {
+        Self::start_as(program, &options, None)
+    }
+
+    /// Starts it with certificates that are there already.
+    fn start_as(
+        program: &Path,
+        options: &Options,
+        certificates: Option<&Certificates>,
+    ) -> Result<Self> {
         for _ in 0..TRIES {
-            let plan = Plan::new(program, options.clone())?;
+            let plan = Plan::new(program, options.clone(), certificates)?;
             if let Some(process) = plan.start()? {
                 return Ok(Self { process, plan });
             }
@@ -135,6 +153,11 @@ impl Redis {
         self.plan.tls.as_ref()
     }
 
+    /// Where other nodes of its cluster and clients of that find it: at its TLS port if it has one.
+    fn announced(&self) -> SocketAddr {
+        self.tls().map_or_else(|| self.address(), Tls::address)
+    }
+
     /// The password that it was started with.
     #[must_use]
     pub fn password(&self) -> Option<&str> {
@@ -159,10 +182,17 @@ impl Redis {
 }
 
 impl Plan {
-    fn new(program: &Path, options: Options) -> Result<Self> {
+    fn new(program: &Path, options: Options, certificates: Option<&Certificates>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let tls = if options.tls { Some(Tls::create(free_port()?, folder.path())?) } else { None };
-        Ok(Self { program: program.to_owned(), options, address: free_port()?, tls, folder })
+        let certificates = match certificates {
+            Some(certificates) => Some(certificates.clone()),
+            None if options.tls => Some(Certificates::create(folder.path())?),
+            None => None,
+        };
+        let tls = certificates.map(|files| Ok::<_, anyhow::Error>(Tls::new(free_port()?, files)));
+        let tls = tls.transpose()?;
+        let bus = if options.node { Some(free_port()?) } else { None };
+        Ok(Self { program: program.to_owned(), options, address: free_port()?, tls, bus, folder })
     }
 
     /// `None` if another has taken a port.
@@ -193,6 +223,10 @@ impl Plan {
         }
         if let Some(tls) = &self.tls {
             tls.add_to(&mut command);
+        }
+        if let Some(bus) = &self.bus {
+            command.args(["--cluster-enabled", "yes"]);
+            command.args(["--cluster-port", &bus.port().to_string()]);
         }
         command.args(&self.options.args);
         command

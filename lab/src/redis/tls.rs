@@ -1,4 +1,4 @@
-//! Certificates for a server on 127.0.0.1, made anew for each.
+//! Certificates for servers on 127.0.0.1: made anew for each, or for all nodes of a cluster.
 
 use std::{
     fs,
@@ -19,32 +19,46 @@ use rcgen::{
     SignatureAlgorithm, date_time_ymd,
 };
 
-/// The TLS side of a server. Its certificate is for 127.0.0.1 and `localhost`.
+/// A certificate for 127.0.0.1 and `localhost`, its key, and the authority that signed it, in files.
 #[derive(Clone, Debug)]
-pub struct Tls {
-    address: SocketAddr,
+pub(super) struct Certificates {
     authority: PathBuf,
     certificate: PathBuf,
     key: PathBuf,
 }
 
-impl Tls {
-    /// Makes an authority and a certificate, and writes them to a folder.
-    pub(super) fn create(address: SocketAddr, folder: &Path) -> Result<Self> {
-        let tls = Self {
-            address,
+impl Certificates {
+    /// Makes all three, and writes them to a folder.
+    pub(super) fn create(folder: &Path) -> Result<Self> {
+        let files = Self {
             authority: folder.join("ca.pem"),
             certificate: folder.join("redis.pem"),
             key: folder.join("redis.key"),
         };
         let authority_key = Key::generate();
         let authority = authority(&authority_key)?;
-        fs::write(&tls.authority, authority.self_signed(&authority_key)?.pem())?;
+        fs::write(&files.authority, authority.self_signed(&authority_key)?.pem())?;
         let key = Key::generate();
         let issuer = Issuer::new(authority, authority_key);
-        fs::write(&tls.certificate, server(&key)?.signed_by(&key, &issuer)?.pem())?;
-        fs::write(&tls.key, key.secret.to_pkcs8_pem(LineEnding::LF)?.as_bytes())?;
-        Ok(tls)
+        fs::write(&files.certificate, server(&key)?.signed_by(&key, &issuer)?.pem())?;
+        fs::write(&files.key, key.secret.to_pkcs8_pem(LineEnding::LF)?.as_bytes())?;
+        Ok(files)
+    }
+}
+
+/// The TLS side of a server.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    address: SocketAddr,
+    files: Certificates,
+}
+
+impl Tls {
+    /// The name that the certificate is for, beside 127.0.0.1.
+    pub const NAME: &str = "localhost";
+
+    pub(super) const fn new(address: SocketAddr, files: Certificates) -> Self {
+        Self { address, files }
     }
 
     /// Where it listens.
@@ -56,15 +70,15 @@ impl Tls {
     /// The file, in PEM, with the certificate of the authority that a client has to trust.
     #[must_use]
     pub fn authority(&self) -> &Path {
-        &self.authority
+        &self.files.authority
     }
 
     pub(super) fn add_to(&self, command: &mut Command) {
         command.args(["--tls-port", &self.address.port().to_string()]);
         command.args(["--tls-auth-clients", "no"]);
-        command.arg("--tls-cert-file").arg(&self.certificate);
-        command.arg("--tls-key-file").arg(&self.key);
-        command.arg("--tls-ca-cert-file").arg(&self.authority);
+        command.arg("--tls-cert-file").arg(&self.files.certificate);
+        command.arg("--tls-key-file").arg(&self.files.key);
+        command.arg("--tls-ca-cert-file").arg(&self.files.authority);
     }
 }
 
@@ -79,10 +93,12 @@ fn server(key: &Key) -> Result<CertificateParams> {
     let mut params = params("Weir lab Redis", key, 2)?;
     params.subject_alt_names = vec![
         SanType::IpAddress(Ipv4Addr::LOCALHOST.into()),
-        SanType::DnsName("localhost".try_into()?),
+        SanType::DnsName(Tls::NAME.try_into()?),
     ];
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    // Of two nodes of a cluster one is the client, and the other asks for its certificate.
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     params.use_authority_key_identifier_extension = true;
     Ok(params)
 }
