@@ -199,12 +199,30 @@ impl Client {
         Ok((statistic(&commands, CALLS)?, unknown))
     }
 
+    /// How often it replied with an error of this kind, such as `ASK`.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub fn errors(&mut self, kind: &str) -> Result<u64> {
+        let text: String = cmd("INFO").arg("errorstats").query(&mut self.connection)?;
+        let start = format!("errorstat_{kind}:count=");
+        Ok(text.lines().find_map(|line| line.strip_prefix(&start)).map_or(Ok(0), str::parse)?)
+    }
+
+    /// Every key; for a Redis that holds few.
+    ///
+    /// # Errors
+    /// When Redis does not answer.
+    pub fn keys(&mut self) -> Result<Vec<String>> {
+        Ok(cmd("KEYS").arg("*").query(&mut self.connection)?)
+    }
+
     /// What all keys hold, if it is text; for a Redis that holds few.
     ///
     /// # Errors
     /// When Redis does not answer.
     pub fn values(&mut self) -> Result<Vec<String>> {
-        let keys: Vec<String> = cmd("KEYS").arg("*").query(&mut self.connection)?;
+        let keys = self.keys()?;
         if keys.is_empty() {
             return Ok(Vec::new());
         }

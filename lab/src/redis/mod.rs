@@ -4,6 +4,7 @@
 mod client;
 pub mod cluster;
 mod migration;
+mod role;
 mod tls;
 
 use std::{

@@ -1,0 +1,208 @@
+//! A Redis Cluster loses a master, or moves a slot, under load. What is on the other masters never
+//! notices; what was on the lost one goes by its limit until a replica has taken over; and what the
+//! buckets hold is what the clients were told.
+
+mod cluster {
+    pub(crate) mod stage;
+}
+mod support;
+
+use anyhow::{Context, Result};
+use cluster::stage::{LIMITS, Stage, Tally, number};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+use tokio::sync::Mutex;
+use weir_lab::{eventually::eventually, load::Sample};
+
+/// The range whose master is lost.
+const LOST: u16 = 1;
+
+/// How soon a replica takes over, on a busy machine too. A node is taken for lost after two seconds.
+const FAILOVER: Duration = Duration::from_secs(12);
+
+/// Until then nobody takes a node for lost, so nobody has taken over.
+const ALONE_AT_LEAST: Duration = Duration::from_millis(1_500);
+
+/// A request that is on its way when a node is lost may have been checked.
+const ON_ITS_WAY: Duration = Duration::from_millis(50);
+
+/// What a replica may be behind its master by: it is sent each change as it is made.
+const BEHIND: Duration = Duration::from_secs(1);
+
+/// Requests that show that there is load.
+const SOME: u64 = 200;
+
+/// One test at a time: each would be an outage to the others.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// When what happened.
+struct Times {
+    lost: Instant,
+    /// The node was gone for certain.
+    gone: Instant,
+    taken_over: Instant,
+    /// Everything has been checked for a while, or the lost node was let go on.
+    calm: Instant,
+}
+
+/// How a master is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    Frozen,
+    Killed,
+}
+
+impl Loss {
+    /// Loses a master, and waits until its replica serves and Envoy asks it. One that was frozen
+    /// goes on then, and must become a replica that nobody notices.
+    async fn befall(self, stage: &mut Stage) -> Result<Times> {
+        stage.checks(SOME).await?;
+        let lost = Instant::now();
+        let node = match self {
+            Self::Frozen => stage.cluster.freeze(LOST)?,
+            Self::Killed => stage.cluster.kill(LOST)?,
+        };
+        let gone = Instant::now();
+        let heir = stage.cluster.failed_over(LOST, FAILOVER).await?;
+        assert_ne!(heir, node);
+        let taken_over = Instant::now();
+        stage.calm().await?;
+        let calm = Instant::now();
+        if self == Self::Frozen {
+            stage.cluster.thaw(node)?;
+            eventually("the old master to be a replica", FAILOVER, async || {
+                Ok(stage.cluster.is_copy(node)?.then_some(()))
+            })
+            .await?;
+            stage.checks(SOME).await?;
+            stage.calm().await?;
+        }
+        stage.checks(SOME).await?;
+        Ok(Times { lost, gone, taken_over, calm })
+    }
+}
+
+async fn lose_a_master(loss: Loss) -> Result<()> {
+    let _alone = ALONE.lock().await;
+    let mut stage = Stage::start().await?;
+    let lost = stage.under_load(async |stage| loss.befall(stage).await).await;
+    let log = stage.envoys[0].envoy.log();
+    let (tallies, times) = lost.with_context(|| format!("{loss:?}\n{log}"))?;
+
+    stage.assert_exact(&tallies, |range| range != LOST)?;
+    let of_lost: Vec<_> =
+        tallies.iter().filter(|((caller, _), _)| stage.callers[*caller].range == LOST).collect();
+    let mut tokens = 0;
+    for ((caller, limit), tally) in &of_lost {
+        let case = format!("{loss:?}, {}", LIMITS[*limit].0);
+        assert_goes_by_its_limit(&case, tally, &times);
+        let bucket = &stage.callers[*caller].buckets[*limit];
+        tokens += assert_lost_little(&case, tally, stage.charged(bucket)?, &times);
+    }
+    let unchecked = |limit: usize| -> usize {
+        of_lost
+            .iter()
+            .filter(|((_, of), _)| *of == limit)
+            .map(|(_, tally)| tally.unchecked.len())
+            .sum()
+    };
+    assert_eq!(number(unchecked(0)), i64::try_from(stage.count("unchecked").await?)?);
+    assert_eq!(number(unchecked(1)), i64::try_from(stage.count("unavailable").await?)?);
+    show(loss, &tallies, &times, tokens);
+    for running in &stage.envoys {
+        running.assert_never_reloaded().await?;
+    }
+    Ok(())
+}
+
+/// Checks that a limit of the lost node was unchecked while nobody could have checked it, and is
+/// checked ever after.
+fn assert_goes_by_its_limit(case: &str, tally: &Tally, times: &Times) {
+    let alone = (times.gone + ON_ITS_WAY)..(times.lost + ALONE_AT_LEAST);
+    let while_alone =
+        |sample: &&Sample| alone.contains(&sample.sent) && alone.contains(&sample.answered);
+    let checked = tally.checked.iter().find(while_alone);
+    assert!(checked.is_none(), "{case}: checked by a node that is gone: {checked:?}");
+    assert!(tally.unchecked.iter().any(|sample| while_alone(&sample)), "{case}: no load");
+    let early = tally.unchecked.iter().find(|sample| sample.answered < times.lost);
+    assert!(early.is_none(), "{case}: unchecked before anything was lost: {early:?}");
+    let late = tally.unchecked.iter().find(|sample| sample.sent >= times.calm);
+    assert!(late.is_none(), "{case}: unchecked after it all: {late:?}");
+    assert!(tally.checked.iter().any(|sample| sample.sent >= times.calm), "{case}: no load");
+}
+
+/// Checks how many tokens were lost with the node, and returns how many.
+///
+/// Every answer that was checked was charged once, and one that was not may have been charged too:
+/// its reply came too late, or not at all. So what is missing is at least minus the number of
+/// those. A node sends each charge to its replica as it sends its reply, and waits for nobody: what
+/// is missing was charged shortly before the end.
+fn assert_lost_little(case: &str, tally: &Tally, charged: i64, times: &Times) -> i64 {
+    let missing = number(tally.checked.len()) - charged;
+    let unchecked = number(tally.unchecked.len());
+    assert!(missing >= -unchecked, "{case}: {charged} were charged, beyond {unchecked} unchecked");
+    let last = tally.checked.iter();
+    let last =
+        last.filter(|sample| sample.sent <= times.gone && sample.answered + BEHIND >= times.lost);
+    let last = number(last.count());
+    assert!(missing <= last, "{case}: {missing} are missing, {last} were the last");
+    missing
+}
+
+fn show(loss: Loss, tallies: &BTreeMap<(usize, usize), Tally>, times: &Times, tokens: i64) {
+    let sum = |of: fn(&Tally) -> usize| tallies.values().map(of).sum::<usize>();
+    let unchecked = tallies.values().flat_map(|tally| &tally.unchecked);
+    let last = unchecked.map(|sample| sample.answered).max().unwrap_or(times.lost);
+    println!(
+        "{loss:?}: a replica took over after {:?}, the last unchecked answer came after {:?}; \
+         {} checked, {} unchecked; {tokens} tokens lost",
+        times.taken_over - times.lost,
+        last - times.lost,
+        sum(|tally| tally.checked.len()),
+        sum(|tally| tally.unchecked.len()),
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_master_is_noticed_by_its_own_keys_alone_until_its_replica_takes_over()
+-> Result<()> {
+    lose_a_master(Loss::Frozen).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_master_takes_no_more_with_it_than_its_last_charges() -> Result<()> {
+    lose_a_master(Loss::Killed).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slot_that_moves_under_load_loses_no_request_and_no_charge() -> Result<()> {
+    let _alone = ALONE.lock().await;
+    let mut stage = Stage::start().await?;
+    let caller = stage.callers.iter().find(|caller| caller.range == 0).context("a caller")?;
+    let (slot, key) = (caller.buckets[0].slot, caller.buckets[0].key.clone());
+    let from = stage.cluster.master_of(slot)?;
+    let moved = stage.under_load(async |stage| {
+        stage.checks(SOME).await?;
+        let migration = stage.cluster.migrate(slot, 1)?;
+        stage.checks(SOME).await?;
+        assert_eq!(migration.left(10)?.len(), LIMITS.len(), "nothing has moved yet");
+        // Half-way: of two keys in the slot, one is here and one is there.
+        migration.carry(&[key])?;
+        stage.checks(3 * SOME).await?;
+        assert_eq!(migration.left(10)?.len(), LIMITS.len() - 1);
+        migration.finish()?;
+        stage.checks(3 * SOME).await
+    });
+    let (tallies, ()) = moved.await?;
+    assert_ne!(stage.cluster.master_of(slot)?, from, "the slot has a new master");
+    stage.assert_exact(&tallies, |_| true)?;
+    let mut old = stage.cluster.nodes().nth(from).context("the old master")?.client()?;
+    let [asked, moved] = ["ASK", "MOVED"].map(|kind| old.errors(kind));
+    let (asked, moved) = (asked?, moved?);
+    println!("{asked} were sent on while the slot was half-way, {moved} once it had moved");
+    assert!(asked > 0 && moved > 0);
+    assert_eq!(stage.failures().await?, 0);
+    Ok(())
+}
