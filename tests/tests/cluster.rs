@@ -9,12 +9,19 @@ mod support;
 
 use anyhow::{Context, Result};
 use cluster::stage::{LIMITS, Stage, Tally, number};
+use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
     time::{Duration, Instant},
 };
+use support::{artefact, config, shipped, start};
 use tokio::sync::Mutex;
-use weir_lab::{eventually::eventually, load::Sample};
+use weir_lab::{
+    eventually::eventually,
+    http::Client,
+    load::Sample,
+    redis::{Cluster, cluster as redis_cluster},
+};
 
 /// The range whose master is lost.
 const LOST: u16 = 1;
@@ -204,5 +211,61 @@ async fn a_slot_that_moves_under_load_loses_no_request_and_no_charge() -> Result
     println!("{asked} were sent on while the slot was half-way, {moved} once it had moved");
     assert!(asked > 0 && moved > 0);
     assert_eq!(stage.failures().await?, 0);
+    Ok(())
+}
+
+/// Two limits go in one script, which neither node of a half-moved slot can run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_limits_of_a_request_are_checked_while_their_slot_is_half_moved() -> Result<()> {
+    const TOKEN: u64 = 10_000;
+    const ASKED: u64 = 200;
+    let _alone = ALONE.lock().await;
+    let cluster = Cluster::start(&artefact("WEIR_REDIS"), &redis_cluster::Options::default())?;
+    let mut config = config("redis-cluster.yaml", &shipped())?;
+    cluster.add_to(&mut config)?;
+    config.set_op_timeout(Duration::from_secs(2))?;
+    config.set_timeout("ingress", "1s")?;
+    let mut policy: Value = serde_json::from_str(&config.policy("ingress")?)?;
+    policy["limits"] = json!(["first", "second"].map(|name| json!({
+        "name": name, "key": ["header:x-api-key"], "rate": "100/second", "burst": 100_000,
+        "cost": "header:x-cost",
+    })));
+    config.set_policy("ingress", &policy.to_string())?;
+    let running = start(config, 1).await?;
+    let mut client = Client::connect(running.envoy.address("ingress")?).await?;
+    let mut ask = async |cost: &[u8]| {
+        let headers: [(&str, &[u8]); 2] = [("x-api-key", b"alice"), ("x-cost", cost)];
+        client.get("/api/hello", &headers).await
+    };
+    // A minute's worth, so that neither bucket is ever full.
+    assert_eq!(ask(b"6000").await?.status, 200);
+    let mut keys = Vec::new();
+    for master in cluster.masters()? {
+        keys.extend(master.client()?.keys()?);
+    }
+    let [one, other] = keys.as_slice() else { anyhow::bail!("the buckets are {keys:?}") };
+    let slot = cluster.slot_of(one)?;
+    assert_eq!(cluster.slot_of(other)?, slot, "they share a slot");
+    let full_at = |key: &str| -> Result<u64> {
+        Ok(cluster.client_of(slot)?.get(key)?.context("a bucket")?.parse()?)
+    };
+    let before = [full_at(one)?, full_at(other)?];
+
+    let migration = cluster.migrate(slot, (cluster.range_of(slot) + 1) % cluster.ranges())?;
+    migration.carry(std::slice::from_ref(one))?;
+    for _ in 0..ASKED {
+        let answer = ask(b"1").await?;
+        assert!(answer.status == 200 && answer.header("ratelimit").is_some(), "{answer:?}");
+    }
+    let calls = running.count("store_calls").await?;
+    assert_eq!(calls, 1 + 3 * ASKED, "each was asked in one call, then in two");
+    migration.finish()?;
+    for _ in 0..ASKED {
+        assert_eq!(ask(b"1").await?.status, 200);
+    }
+    assert_eq!(running.count("store_calls").await?, calls + ASKED, "in one call again");
+    assert_eq!(running.count("unchecked").await?, 0, "{}", running.envoy.log());
+    let charged = 2 * ASKED * TOKEN;
+    assert_eq!([full_at(one)?, full_at(other)?], before.map(|at| at + charged));
     Ok(())
 }
