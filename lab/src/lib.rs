@@ -14,6 +14,7 @@ pub mod demo;
 pub mod envoy;
 pub mod eventually;
 pub mod faults;
+pub mod fleet;
 pub mod http;
 pub mod limit;
 pub mod link;
