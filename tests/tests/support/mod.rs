@@ -3,6 +3,7 @@
 // Each test file is a crate of its own and uses its part of this.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod fleet;
 pub mod stores;
 
 use anyhow::{Context, Result};
