@@ -17,6 +17,7 @@ pub(crate) fn command(workspace: &Workspace, subject: Subject) -> Result<ExitCod
         Subject::Core => core(workspace)?,
         Subject::Scripts { keys, quick } => lab::scripts(workspace, keys, quick)?,
         Subject::Redis { quick } => lab::redis(workspace, quick)?,
+        Subject::Fleet { quick } => lab::fleet(workspace, quick)?,
         Subject::Outage { quick } => lab::outage(workspace, quick)?,
         Subject::Soak { minutes } => lab::soak(workspace, minutes)?,
     }

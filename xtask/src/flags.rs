@@ -91,6 +91,12 @@ pub(crate) enum Subject {
         #[arg(long)]
         quick: bool,
     },
+    /// One to eight Envoys that share one Redis, as fast as it goes, and what limits them
+    Fleet {
+        /// See only whether it works
+        #[arg(long)]
+        quick: bool,
+    },
     /// Requests while a shared store fails, by each way to it
     Outage {
         /// See only whether it works

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use tokio::task::block_in_place;
 
-use super::{envoys, outage, rows::Modules, scripts, soak, stores::Servers};
+use super::{envoys, fleet, outage, rows::Modules, scripts, soak, stores::Servers};
 
 /// What to measure.
 #[derive(Subcommand)]
@@ -15,6 +15,8 @@ pub enum Bench {
     Scripts(Scripts),
     /// Ways of limiting in Envoy, beside one another
     Redis(Envoys),
+    /// Fleets of one to eight Envoys that share one Redis
+    Fleet(Fleet),
     /// Latencies while a shared store fails
     Outage(Outage),
     /// Minutes of load while Redis is killed again and again
@@ -47,6 +49,16 @@ pub struct Envoys {
     /// A module that does nothing
     #[arg(long)]
     empty_filter: PathBuf,
+    #[command(flatten)]
+    programs: Programs,
+    /// See only whether it works
+    #[arg(long)]
+    quick: bool,
+}
+
+/// The programs that fleets are measured with.
+#[derive(Args)]
+pub struct Fleet {
     #[command(flatten)]
     programs: Programs,
     /// See only whether it works
@@ -106,6 +118,7 @@ impl Bench {
         match self {
             Self::Scripts(flags) => block_in_place(|| scripts::run(&flags.options())),
             Self::Redis(flags) => envoys::run(&flags.options()).await,
+            Self::Fleet(flags) => fleet::run(&flags.options()).await,
             Self::Outage(flags) => outage::run(&flags.options()).await,
             Self::Soak(flags) => soak::run(&flags.options()).await,
         }
@@ -125,6 +138,14 @@ impl Envoys {
         let Programs { envoy, filter, .. } = programs;
         let modules = Modules { weir: filter, empty: empty_filter };
         envoys::Options { envoy, modules, servers: programs.servers(), quick: *quick }
+    }
+}
+
+impl Fleet {
+    fn options(&self) -> fleet::Options<'_> {
+        let Self { programs, quick } = self;
+        let Programs { envoy, filter, .. } = programs;
+        fleet::Options { envoy, filter, servers: programs.servers(), quick: *quick }
     }
 }
 

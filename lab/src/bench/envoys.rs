@@ -48,7 +48,7 @@ pub(super) async fn run(options: &Options<'_>) -> Result<()> {
     for row in rows::all(options.modules, options.servers).await? {
         running.push(Running::start(options.envoy, row).await?);
     }
-    let version = version(running.first().context("no row")?).await?;
+    let version = version(&running.first().context("no row")?.envoy).await?;
     println!(
         "envoy {version}, one worker each; {}, shared with the load; {CONNECTIONS} connections, {} \
          keys; {} rounds of {:?} for each row, in turn; medians",
@@ -133,7 +133,7 @@ impl Running {
     fn ask(&mut self, requests: &[Vec<u8>], pace: Pace, duration: Duration) -> Result<Sample> {
         progress(&format!("  asking: {}", self.name));
         let target = self.envoy.address(rows::LISTENER)?;
-        let plan = Plan { target, requests, connections: CONNECTIONS, duration, pace };
+        let plan = Plan { targets: &[target], requests, connections: CONNECTIONS, duration, pace };
         let before = self.used()?;
         let report = block_in_place(|| generator::run(&plan))?;
         let after = self.used()?;
@@ -168,9 +168,9 @@ async fn unchecked(envoy: &Envoy) -> Result<u64> {
     Ok(envoy.stat("wasmcustom.weir.unchecked").await?.unwrap_or(0))
 }
 
-async fn version(row: &Running) -> Result<String> {
-    let info: serde_json::Value =
-        serde_json::from_str(&row.envoy.admin_get("/server_info").await?)?;
+/// The version that an Envoy says it has.
+pub(super) async fn version(envoy: &Envoy) -> Result<String> {
+    let info: serde_json::Value = serde_json::from_str(&envoy.admin_get("/server_info").await?)?;
     let version = info["version"].as_str().context("no version")?;
     Ok(version.split('/').nth(1).unwrap_or(version).to_owned())
 }

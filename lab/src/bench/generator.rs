@@ -25,8 +25,8 @@ const REST: Duration = Duration::from_secs(5);
 /// What to send.
 #[derive(Clone, Copy)]
 pub(super) struct Plan<'a> {
-    /// Where to; on this machine.
-    pub(super) target: SocketAddr,
+    /// Where to, on this machine. Connections lead to these in turn.
+    pub(super) targets: &'a [SocketAddr],
     /// Whole requests, as bytes, that are sent in turn.
     pub(super) requests: &'a [Vec<u8>],
     pub(super) connections: usize,
@@ -96,16 +96,21 @@ pub(super) fn run(plan: &Plan<'_>) -> Result<Report> {
 /// Sends what the plan says and hands over each answer as it comes. Returns when all is answered,
 /// with the time from the first request to the last answer.
 pub(super) fn each(plan: &Plan<'_>, take: &mut dyn FnMut(Answer)) -> Result<Duration> {
-    ensure!(plan.target.ip().is_loopback(), "{} is not this machine", plan.target);
+    ensure!(!plan.targets.is_empty(), "no target");
+    for target in plan.targets {
+        ensure!(target.ip().is_loopback(), "{target} is not this machine");
+    }
     ensure!(plan.duration <= LONGEST, "at most {LONGEST:?}");
     ensure!(plan.connections <= MOST_CONNECTIONS, "at most {MOST_CONNECTIONS} connections");
-    let connections = (0..plan.connections).map(|_| Connection::open(plan.target));
+    let targets = plan.targets.iter().cycle().take(plan.connections);
+    let connections: Vec<_> =
+        targets.map(|target| Connection::open(*target)).collect::<Result<_>>()?;
     let start = Instant::now();
     let run = Run {
         requests: plan.requests,
         next: 0,
-        connections: connections.collect::<Result<_>>()?,
-        idle: (0..plan.connections).collect(),
+        idle: (0..connections.len()).collect(),
+        connections,
         due: start,
         take,
     };
@@ -271,9 +276,9 @@ mod tests {
     use super::*;
     use crate::serve::Server;
 
-    fn plan(target: SocketAddr, requests: &[Vec<u8>]) -> Plan<'_> {
+    fn plan<'a>(targets: &'a [SocketAddr], requests: &'a [Vec<u8>]) -> Plan<'a> {
         let duration = Duration::from_millis(100);
-        Plan { target, requests, connections: 4, duration, pace: Pace::Closed }
+        Plan { targets, requests, connections: 4, duration, pace: Pace::Closed }
     }
 
     fn request() -> Vec<Vec<u8>> {
@@ -283,9 +288,9 @@ mod tests {
     /// The load is on a thread of its own, the server on the test's.
     async fn send(requests: Vec<Vec<u8>>, pace: Pace) -> Report {
         let server = Server::start(None).await.unwrap();
-        let target = server.address();
+        let targets = [server.address()];
         let sent =
-            tokio::task::spawn_blocking(move || run(&Plan { pace, ..plan(target, &requests) }));
+            tokio::task::spawn_blocking(move || run(&Plan { pace, ..plan(&targets, &requests) }));
         sent.await.unwrap().unwrap()
     }
 
@@ -313,8 +318,10 @@ mod tests {
     #[test]
     fn other_machines_and_unbounded_plans_are_refused() {
         let requests = request();
-        let here = plan("127.0.0.1:1".parse().unwrap(), &requests);
-        assert!(run(&Plan { target: "192.0.2.1:80".parse().unwrap(), ..here }).is_err());
+        let targets = ["127.0.0.1:1".parse().unwrap()];
+        let here = plan(&targets, &requests);
+        assert!(run(&Plan { targets: &["192.0.2.1:80".parse().unwrap()], ..here }).is_err());
+        assert!(run(&Plan { targets: &[], ..here }).is_err());
         assert!(run(&Plan { duration: LONGEST * 2, ..here }).is_err());
         assert!(run(&Plan { connections: MOST_CONNECTIONS + 1, ..here }).is_err());
     }

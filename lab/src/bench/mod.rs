@@ -7,6 +7,7 @@
 pub mod command;
 mod contenders;
 mod envoys;
+mod fleet;
 mod generator;
 mod outage;
 mod peers;

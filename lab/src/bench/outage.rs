@@ -187,7 +187,8 @@ impl Case {
 fn load(target: SocketAddr, duration: Duration) -> Result<Vec<Answer>> {
     let requests = rows::requests();
     let pace = Pace::PerSecond(PACE);
-    let plan = Plan { target, requests: &requests, connections: CONNECTIONS, duration, pace };
+    let plan =
+        Plan { targets: &[target], requests: &requests, connections: CONNECTIONS, duration, pace };
     let mut answers = Vec::new();
     generator::each(&plan, &mut |answer| answers.push(answer))?;
     Ok(answers)

@@ -22,7 +22,7 @@ pub(super) const CALLERS: u32 = 1_000;
 pub(super) const PLAIN: &str = "no filter";
 
 /// More than the load can be, so that all is allowed.
-const PER_SECOND: u64 = 100_000;
+pub(super) const PER_SECOND: u64 = 100_000;
 
 /// One Envoy to measure.
 pub(super) struct Row {
@@ -54,7 +54,7 @@ pub(super) async fn all(modules: Modules<'_>, servers: Servers<'_>) -> Result<Ve
     ])
 }
 
-fn plain() -> Result<Row> {
+pub(super) fn plain() -> Result<Row> {
     let mut config = base(LOCAL)?;
     config.remove_filter()?;
     Ok(Row { name: PLAIN, config, behind: Behind::default() })

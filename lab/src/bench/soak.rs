@@ -245,8 +245,13 @@ impl Soak {
 fn load(target: std::net::SocketAddr, progress: &Progress) -> Result<Vec<Answer>> {
     let requests = requests();
     let pace = Pace::PerSecond(PER_SECOND);
-    let plan =
-        Plan { target, requests: &requests, connections: CONNECTIONS, duration: MINUTE, pace };
+    let plan = Plan {
+        targets: &[target],
+        requests: &requests,
+        connections: CONNECTIONS,
+        duration: MINUTE,
+        pace,
+    };
     let mut answers = Vec::new();
     generator::each(&plan, &mut |answer| {
         progress.answers.fetch_add(1, Ordering::Relaxed);

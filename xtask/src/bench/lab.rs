@@ -34,6 +34,14 @@ pub(super) fn redis(workspace: &Workspace, quick: bool) -> Result<()> {
     run::shown(&mut lab)
 }
 
+/// Fleets of Envoys.
+pub(super) fn fleet(workspace: &Workspace, quick: bool) -> Result<()> {
+    let parts = Parts::find(workspace)?;
+    let mut lab = lab(workspace, "fleet", quick)?;
+    parts.add_to(&mut lab);
+    run::shown(&mut lab)
+}
+
 /// Latencies while a shared store fails.
 pub(super) fn outage(workspace: &Workspace, quick: bool) -> Result<()> {
     let parts = Parts::find(workspace)?;
