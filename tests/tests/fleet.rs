@@ -7,8 +7,9 @@ mod support;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use support::{
+    artefact, config,
     fleet::{
         CALLER, CONNECTIONS, GATEWAYS, PATH, Stage,
         bucket::{self, Between, FIRST, RATE, exhaust, given, open},
@@ -18,10 +19,13 @@ use support::{
     stores::{Behind, Way},
 };
 use tokio::sync::Mutex;
-use weir_lab::fleet::{
-    load::{self, Plan, Stream},
-    report::Counts,
-    spread::Spread,
+use weir_lab::{
+    fleet::{
+        load::{self, Plan, Stream},
+        report::Counts,
+        spread::Spread,
+    },
+    redis::{Cluster, Redis, cluster},
 };
 
 /// One test at a time: each is load to the others.
@@ -55,6 +59,37 @@ async fn with_one_redis_a_sharded_limit_gives_every_token_once() -> Result<()> {
     let name = "sharded";
     let (mut stage, _behind) = start(Way::Proxied, &sharded::limits(name)).await?;
     sharded::check(&mut stage, "one Redis behind Envoy's own client", name).await?;
+    Ok(())
+}
+
+/// Gateways before a Cluster of three masters with a replica each.
+async fn start_with_cluster(fields: &Value) -> Result<(Stage, Cluster)> {
+    let cluster = Cluster::start(&artefact("WEIR_REDIS"), &cluster::Options::default())?;
+    let mut config = config("redis-cluster.yaml", &shipped())?;
+    cluster.add_to(&mut config)?;
+    config.set_op_timeout(Duration::from_secs(2))?;
+    let mut policy: Value = serde_json::from_str(&Way::Proxied.policy(&mut config, fields)?)?;
+    // The keys that the test looks for are those without a secret.
+    policy.as_object_mut().context("a policy")?.remove("key_secret");
+    config.set_policy("ingress", &policy.to_string())?;
+    let nodes = cluster.masters()?.into_iter().map(Redis::client).collect::<Result<_>>()?;
+    Ok((Stage::start(config, nodes).await?, cluster))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_cluster_eight_gateways_give_what_one_bucket_holds() -> Result<()> {
+    let _alone = ALONE.lock().await;
+    let (mut stage, _cluster) = start_with_cluster(&bucket::limits()).await?;
+    exact::check(&mut stage, "a Cluster of three").await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shards_of_a_limit_load_each_node_of_a_cluster_alike() -> Result<()> {
+    let _alone = ALONE.lock().await;
+    let name = "sharded";
+    let (mut stage, _cluster) = start_with_cluster(&sharded::limits(name)).await?;
+    let ops = sharded::check(&mut stage, "a Cluster of three", name).await?;
+    assert!(ops.uneven_per_mille() <= 100, "{ops}");
     Ok(())
 }
 

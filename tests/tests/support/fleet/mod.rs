@@ -104,10 +104,21 @@ impl Stage {
 /// The key in Redis of a token bucket of a policy without a namespace and a secret: all proxies of
 /// all versions must make the same.
 pub fn key(limit: &str, parts: &[&[u8]]) -> Key {
+    let (place, bucket) = digests(limit, parts);
+    Key::new(place, bucket)
+}
+
+/// The key of one of the shards of such a bucket, if its limit has no key parts.
+pub fn shard_key(limit: &str, shard: u64, shards: u64) -> Key {
+    let (place, bucket) = digests(limit, &[&shard.to_le_bytes()]);
+    Key::of_shard(place, bucket, shard, shards)
+}
+
+fn digests(limit: &str, parts: &[&[u8]]) -> (Digest, Digest) {
     const PUBLIC: Secret = *b"weir: no secret!";
     let digest = |limit, parts: &[&[u8]]| Digest::of(&PUBLIC, "weir", limit, parts.to_vec());
     let bucket: Vec<&[u8]> = once(b"debt".as_slice()).chain(parts.iter().copied()).collect();
-    Key::new(digest("", parts), digest(limit, &bucket))
+    (digest("", parts), digest(limit, &bucket))
 }
 
 pub fn number(count: usize) -> u64 {

@@ -2,7 +2,7 @@
 //! allows more than its tokens, and fewer at first, since some shards are empty before others. How
 //! many fewer is known beforehand.
 
-use super::{CONNECTIONS, PATH, Stage, key, number};
+use super::{CONNECTIONS, PATH, Stage, number, shard_key};
 use anyhow::Result;
 use serde_json::{Value, json};
 use weir_core::script::Key;
@@ -26,7 +26,7 @@ pub fn limits(name: &str) -> Value {
 
 /// The key of each shard in Redis, which chooses its slot of a cluster.
 pub fn keys(name: &str) -> Vec<Key> {
-    (0..SHARDS).map(|shard| key(name, &[&shard.to_le_bytes()])).collect()
+    (0..SHARDS).map(|shard| shard_key(name, shard, SHARDS)).collect()
 }
 
 /// Sends exactly as many requests as there are tokens, evenly, and then more until all are given.
