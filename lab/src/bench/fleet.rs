@@ -107,6 +107,8 @@ struct Side {
 struct Sample {
     per_second: f64,
     used: Used,
+    /// Cores that nobody used.
+    idle: f64,
 }
 
 /// Microseconds of processor time for a request.
@@ -128,9 +130,9 @@ impl Side {
         let targets: Vec<SocketAddr> = targets.into_iter().take(size).collect();
         let pace = Pace::Closed;
         let plan = Plan { targets: &targets, requests, connections: CONNECTIONS, duration, pace };
-        let before = self.used(size)?;
+        let (idle, before) = (usage::idle()?, self.used(size)?);
         let report = block_in_place(|| generator::run(&plan))?;
-        let after = self.used(size)?;
+        let (after, idle) = (self.used(size)?, usage::idle()?.saturating_sub(idle));
         let answers = u64::try_from(report.micros.len())?;
         ensure!(answers > 0, "no answer");
         ensure!(report.other == 0, "{} of {answers} answers are not 200", report.other);
@@ -141,6 +143,7 @@ impl Side {
         Ok(Sample {
             per_second: float(answers) / report.took.as_secs_f64(),
             used: Used { envoys: each(0), redis: each(1), load: each(2) },
+            idle: idle.as_secs_f64() / report.took.as_secs_f64(),
         })
     }
 
@@ -172,6 +175,7 @@ struct Figures {
     filtered: bool,
     per_second: f64,
     used: Used,
+    idle: f64,
 }
 
 impl Figures {
@@ -187,6 +191,7 @@ impl Figures {
                 redis: of(|sample| sample.used.redis),
                 load: of(|sample| sample.used.load),
             },
+            idle: of(|sample| sample.idle),
         }
     }
 
@@ -194,6 +199,12 @@ impl Figures {
     fn cores(&self) -> [f64; 3] {
         let Used { envoys, redis, load } = self.used;
         [envoys, redis, load].map(|micros| micros * self.per_second / 1e6)
+    }
+
+    /// Cores that other processes of the machine have kept busy.
+    fn others(&self, machine: usize) -> f64 {
+        let ours: f64 = self.cores().iter().sum();
+        (number(machine) - self.idle - ours).max(0.0)
     }
 
     /// The parts that take part.
@@ -207,13 +218,13 @@ impl Figures {
     }
 
     /// What is at its end: the machine, or a part that has no more threads.
+    /// Whoever else runs on the machine takes of it too, so that what is idle tells whether any is
+    /// left.
     fn limit(&self, machine: usize) -> &'static str {
         const BUSY: f64 = 0.9;
-        let is_busy = |busy: f64, cores: usize| {
-            u32::try_from(cores).is_ok_and(|cores| busy >= BUSY * f64::from(cores))
-        };
+        let is_busy = |busy: f64, cores: usize| busy >= BUSY * number(cores);
         let [envoys, redis, load] = self.cores();
-        if is_busy(envoys + redis + load, machine) {
+        if is_busy(number(machine) - self.idle, machine) {
             "the processor"
         } else if is_busy(redis, 1) {
             "Redis, which has one thread"
@@ -232,6 +243,10 @@ fn name(size: usize, filtered: bool) -> String {
     format!("{size} {envoys}, {}", if filtered { Way::Direct.name() } else { rows::PLAIN })
 }
 
+fn number(count: usize) -> f64 {
+    u64::try_from(count).map_or(f64::NAN, float)
+}
+
 fn cores() -> usize {
     available_parallelism().map_or(1, usize::from)
 }
@@ -240,41 +255,50 @@ const NAME: usize = 28;
 
 fn print(plain: &[Figures], weir: &[Figures]) {
     println!(
-        "\n{:NAME$} {:>10} {:>6} {:>9} {:>8} {:>8} {:>8} {:>8}",
-        "", "requests/s", "ratio", "Envoys µs", "Redis µs", "load µs", "all µs", "cores"
+        "\n{:NAME$} {:>10} {:>6} {:>9} {:>8} {:>8} {:>8} {:>6} {:>6}",
+        "", "requests/s", "ratio", "Envoys µs", "Redis µs", "load µs", "all µs", "cores", "idle"
     );
     for (plain, weir) in plain.iter().zip(weir) {
         for row in [plain, weir] {
             let Used { envoys, redis, load } = row.used;
             println!(
-                "{:NAME$} {:>10.0} {:>6.2} {envoys:>9.1} {redis:>8.1} {load:>8.1} {:>8.1} {:>8.2}",
+                "{:NAME$} {:>10.0} {:>6.2} {envoys:>9.1} {redis:>8.1} {load:>8.1} {:>8.1} {:>6.2} \
+                 {:>6.2}",
                 name(row.size, row.filtered),
                 row.per_second,
                 row.per_second / plain.per_second,
                 envoys + redis + load,
                 row.cores().iter().sum::<f64>(),
+                row.idle,
             );
         }
     }
     println!(
-        "µs are processor time for one request; cores: how many of {} these together kept busy",
-        cores()
+        "µs are processor time for one request; cores: how many of {} these together kept busy; \
+         idle: how many nobody did; ratio: to {} in as many Envoys",
+        cores(),
+        rows::PLAIN,
     );
 }
 
 /// Says what limits the largest fleet, by the figures.
 fn print_limit(plain: &[Figures], weir: &[Figures]) {
     let (Some(plain), Some(weir)) = (plain.last(), weir.last()) else { return };
-    let said = |row: &Figures| {
-        let busy: f64 = row.cores().iter().sum();
-        format!("{} ({busy:.2} of {} cores busy: {})", row.limit(cores()), cores(), row.parts())
-    };
+    println!("\nwhat limits them here");
+    for row in [plain, weir] {
+        println!(
+            "  {}: {}; {:.2} of {} cores: {}; others {:.2}, nobody {:.2}",
+            name(row.size, row.filtered),
+            row.limit(cores()),
+            row.cores().iter().sum::<f64>(),
+            cores(),
+            row.parts(),
+            row.others(cores()),
+            row.idle,
+        );
+    }
     println!(
-        "{} Envoys are limited here by {}; without the filter by {}; by its {:.1} µs a request one \
-         Redis would be at its end at {} requests/s",
-        weir.size,
-        said(weir),
-        said(plain),
+        "  one Redis, at {:.1} µs a request: at its end at {} requests/s",
         weir.used.redis,
         at_its_end(weir.used.redis),
     );
@@ -290,24 +314,29 @@ fn at_its_end(micros: f64) -> String {
 mod tests {
     use super::*;
 
+    /// On a machine with 16 cores.
     fn figures(size: usize, cores: [f64; 3]) -> Figures {
         // At a million requests a second a microsecond for each is a core.
         let [envoys, redis, load] = cores;
-        Figures { size, filtered: true, per_second: 1e6, used: Used { envoys, redis, load } }
+        let idle = 16.0 - envoys - redis - load;
+        Figures { size, filtered: true, per_second: 1e6, used: Used { envoys, redis, load }, idle }
     }
 
     #[test]
     fn what_is_at_its_end_limits() {
-        for (size, cores, machine, limit) in [
-            (8, [1.2, 0.3, 0.4], 2, "the processor"),
-            (8, [3.0, 0.95, 0.5], 16, "Redis"),
-            (8, [3.0, 0.5, 0.99], 16, "the load"),
-            (1, [0.95, 0.2, 0.3], 16, "the Envoys"),
-            (8, [3.0, 0.5, 0.5], 16, "no part"),
+        for (size, cores, limit) in [
+            (16, [14.2, 0.9, 0.9], "the processor"),
+            (8, [3.0, 0.95, 0.5], "Redis"),
+            (8, [3.0, 0.5, 0.99], "the load"),
+            (1, [0.95, 0.2, 0.3], "the Envoys"),
+            (8, [3.0, 0.5, 0.5], "no part"),
         ] {
-            let found = figures(size, cores).limit(machine);
+            let found = figures(size, cores).limit(16);
             assert!(found.starts_with(limit), "{found}, not {limit}");
         }
+        let beside_others = Figures { idle: 0.5, ..figures(8, [3.0, 0.5, 0.5]) };
+        assert_eq!(beside_others.limit(16), "the processor");
+        assert!((beside_others.others(16) - 11.5).abs() < 1e-9);
     }
 
     #[test]
