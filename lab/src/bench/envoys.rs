@@ -154,12 +154,12 @@ impl Running {
         })
     }
 
-    /// Processor time of Envoy and of each process behind it.
+    /// Processor time of Envoy and of the processes behind it, by their names.
     fn used(&mut self) -> Result<Vec<Duration>> {
-        let envoy = self.envoy.process().id();
-        let behind = self.behind.processes();
-        let others = behind.into_iter().map(|(_, process)| process);
-        std::iter::once(envoy).chain(others).map(usage::cpu).collect()
+        let envoy = vec![self.envoy.process().id()];
+        let others = self.behind.processes().into_iter().map(|(_, processes)| processes);
+        let all = std::iter::once(envoy).chain(others);
+        all.map(|processes| processes.into_iter().map(usage::cpu).sum()).collect()
     }
 }
 

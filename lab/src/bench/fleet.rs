@@ -154,7 +154,8 @@ impl Side {
             envoys += usage::cpu(gateway.process().id())?;
         }
         let behind = self.redis.iter().flat_map(Behind::processes);
-        let redis = behind.map(|(_, process)| usage::cpu(process)).sum::<Result<_>>()?;
+        let redis =
+            behind.flat_map(|(_, processes)| processes).map(usage::cpu).sum::<Result<_>>()?;
         Ok([envoys, redis, usage::cpu(std::process::id())?])
     }
 

@@ -94,7 +94,7 @@ pub(super) async fn run(options: &Options<'_>) -> Result<()> {
         times.before,
     );
     print_head();
-    for way in Way::ALL {
+    for way in Way::TO_ONE {
         println!("{}", way.name());
         for fault in Fault::ALL {
             progress(&format!("  {}: {}", way.name(), fault.name()));

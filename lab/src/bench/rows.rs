@@ -48,6 +48,9 @@ pub(super) async fn all(modules: Modules<'_>, servers: Servers<'_>) -> Result<Ve
         weir_shared("Weir, bridge to Redis", Way::Direct, modules, servers).await?,
         weir_shared("Weir, bridge over redis_proxy to Redis", Way::Proxied, modules, servers)
             .await?,
+        weir_shared("Weir, bridge over redis_proxy to a Cluster", Way::Cluster, modules, servers)
+            .await?,
+        weir_shared("Weir, the same with TLS", Way::SecureCluster, modules, servers).await?,
         weir_shared("Weir, callouts to webdis", Way::Webdis, modules, servers).await?,
         local_ratelimit("Envoy's local_ratelimit, one bucket for all", false)?,
         local_ratelimit("Envoy's local_ratelimit, a bucket for each key", true)?,
@@ -88,7 +91,7 @@ async fn weir_shared(
     let mut config = way.config(modules.weir, &generous(KEY, PER_SECOND))?;
     way.be_patient(&mut config)?;
     let behind = Behind::start(way, servers).await?;
-    way.lead_to(&mut config, behind.address()?)?;
+    behind.add_to(way, &mut config)?;
     Ok(Row { name, config, behind })
 }
 

@@ -1,13 +1,17 @@
 //! The ways to a shared store that are measured: a file of `envoy/` each, with a real Redis behind
 //! it and an answer of Envoy's own, so that what is measured is the proxy and no upstream.
 
-use std::{net::SocketAddr, path::Path};
+use std::{iter::once, net::SocketAddr, path::Path, time::Duration};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::rows::{LISTENER, base};
-use crate::{config::Config, redis::Redis, webdis::Webdis};
+use crate::{
+    config::Config,
+    redis::{Cluster, Redis, cluster},
+    webdis::Webdis,
+};
 
 /// How long the store may take to answer where an outage is not what is measured.
 const PATIENCE: &str = "1s";
@@ -21,6 +25,10 @@ pub(super) enum Way {
     Proxied,
     /// By callouts to webdis.
     Webdis,
+    /// By the bridge and Envoy's own Redis client, to a Cluster of three masters.
+    Cluster,
+    /// The same with TLS and a password.
+    SecureCluster,
 }
 
 /// The servers.
@@ -35,10 +43,12 @@ pub(super) struct Servers<'a> {
 pub(super) struct Behind {
     pub(super) webdis: Option<Webdis>,
     pub(super) redis: Option<Redis>,
+    cluster: Option<Cluster>,
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 3] = [Self::Direct, Self::Proxied, Self::Webdis];
+    /// The ways to one Redis.
+    pub(super) const TO_ONE: [Self; 3] = [Self::Direct, Self::Proxied, Self::Webdis];
 
     /// The way in words.
     pub(super) const fn name(self) -> &'static str {
@@ -46,6 +56,8 @@ impl Way {
             Self::Direct => "bridge to Redis",
             Self::Proxied => "bridge over redis_proxy",
             Self::Webdis => "callouts to webdis",
+            Self::Cluster => "bridge over redis_proxy to a Cluster",
+            Self::SecureCluster => "bridge over redis_proxy to a Cluster by TLS",
         }
     }
 
@@ -54,13 +66,14 @@ impl Way {
             Self::Direct => "redis-direct.yaml",
             Self::Proxied => "redis.yaml",
             Self::Webdis => "webdis.yaml",
+            Self::Cluster | Self::SecureCluster => "redis-cluster.yaml",
         }
     }
 
-    /// The cluster whose only endpoint is Redis, or what stands before it.
+    /// The cluster whose endpoint is Redis, or what stands before it.
     const fn cluster(self) -> &'static str {
         match self {
-            Self::Direct | Self::Proxied => "redis",
+            Self::Direct | Self::Proxied | Self::Cluster | Self::SecureCluster => "redis",
             Self::Webdis => "webdis",
         }
     }
@@ -78,17 +91,13 @@ impl Way {
     /// Lets Redis take so long that a busy machine is no outage.
     pub(super) fn be_patient(self, config: &mut Config) -> Result<()> {
         config.set_timeout(LISTENER, PATIENCE)?;
-        if self == Self::Proxied {
-            const SHIPPED: &str = r#""op_timeout":"0.05s""#;
-            let text = config.value().to_string();
-            ensure!(text.contains(SHIPPED), "no {SHIPPED}");
-            let text = text.replace(SHIPPED, r#""op_timeout":"5s""#);
-            *config.value_mut() = serde_json::from_str(&text)?;
+        if matches!(self, Self::Proxied | Self::Cluster | Self::SecureCluster) {
+            config.set_op_timeout(5 * Duration::from_secs(1))?;
         }
         Ok(())
     }
 
-    /// Says where the store is.
+    /// Says where the store is, if it is one server.
     pub(super) fn lead_to(self, config: &mut Config, address: SocketAddr) -> Result<()> {
         config.set_endpoint(self.cluster(), address)
     }
@@ -97,12 +106,34 @@ impl Way {
 impl Behind {
     /// Starts what a way needs.
     pub(super) async fn start(way: Way, servers: Servers<'_>) -> Result<Self> {
-        let redis = Redis::start(servers.redis)?;
-        let webdis = match way {
-            Way::Direct | Way::Proxied => None,
-            Way::Webdis => Some(Webdis::start(servers.webdis, redis.address(), None).await?),
-        };
-        Ok(Self { webdis, redis: Some(redis) })
+        let (mut webdis, mut redis, mut cluster) = (None, None, None);
+        match way {
+            Way::Direct | Way::Proxied => redis = Some(Redis::start(servers.redis)?),
+            Way::Webdis => {
+                let server = redis.insert(Redis::start(servers.redis)?);
+                webdis = Some(Webdis::start(servers.webdis, server.address(), None).await?);
+            }
+            Way::Cluster => {
+                cluster = Some(Cluster::start(servers.redis, &cluster::Options::default())?);
+            }
+            Way::SecureCluster => {
+                let options = cluster::Options {
+                    password: Some("a password".to_owned()),
+                    tls: true,
+                    ..cluster::Options::default()
+                };
+                cluster = Some(Cluster::start(servers.redis, &options)?);
+            }
+        }
+        Ok(Self { webdis, redis, cluster })
+    }
+
+    /// Points a way's configuration here.
+    pub(super) fn add_to(&self, way: Way, config: &mut Config) -> Result<()> {
+        match &self.cluster {
+            Some(cluster) => cluster.add_to(config),
+            None => way.lead_to(config, self.address()?),
+        }
     }
 
     /// Where Envoy's cluster leads.
@@ -117,10 +148,13 @@ impl Behind {
     }
 
     /// The processes, by name.
-    pub(super) fn processes(&self) -> Vec<(&'static str, u32)> {
-        let redis = self.redis.as_ref().map(|redis| ("Redis", redis.id()));
-        let webdis = self.webdis.as_ref().map(|webdis| ("webdis", webdis.id()));
-        redis.into_iter().chain(webdis).collect()
+    pub(super) fn processes(&self) -> Vec<(&'static str, Vec<u32>)> {
+        let redis = self.redis.as_ref().map(|redis| ("Redis", vec![redis.id()]));
+        let webdis = self.webdis.as_ref().map(|webdis| ("webdis", vec![webdis.id()]));
+        let nodes = self.cluster.as_ref().map(|cluster| {
+            ("masters and replicas", cluster.nodes().map(Redis::id).collect::<Vec<_>>())
+        });
+        once(redis).chain([webdis, nodes]).flatten().collect()
     }
 }
 
@@ -136,7 +170,7 @@ mod tests {
 
     #[test]
     fn every_way_has_a_configuration_that_can_be_led_to_a_store() {
-        for way in Way::ALL {
+        for way in Way::TO_ONE {
             let limits = generous("x-api-key", 5);
             let mut config = way.config(Path::new("/weir.wasm"), &limits).unwrap();
             way.be_patient(&mut config).unwrap();
