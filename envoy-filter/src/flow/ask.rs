@@ -5,7 +5,6 @@ use crate::{
     host::{Counters, Entropy},
     metrics::Metric,
 };
-use core::cell::OnceCell;
 use weir_core::{
     key::{Facts, hash::Digest},
     limiter::{Ask, Limiter},
@@ -56,10 +55,10 @@ impl<H: Counters + Entropy> Request<'_, H> {
     pub(super) fn ask_all(&self, facts: &impl Facts) -> Result<Vec<Asked>, Answer> {
         let limits = self.plugin.policy.limits.iter().enumerate();
         // One for all: limits of as many shards then go to the same one, and in one call.
-        let drawn = OnceCell::new();
+        let mut drawn = None;
         let mut asked = Vec::new();
         for (place, limit) in limits.filter(|(_, limit)| limit.applies.applies(facts)) {
-            let shard = |shards| one_of(shards, *drawn.get_or_init(|| self.draw()));
+            let shard = |shards| one_of(shards, *drawn.get_or_insert_with(|| self.draw()));
             asked.extend(self.ask(place, limit, facts, shard)?);
         }
         Ok(asked)
