@@ -184,7 +184,7 @@ impl Redis {
 
 impl Plan {
     fn new(program: &Path, options: Options, certificates: Option<&Certificates>) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
+        let folder = if options.node { folder_in_memory()? } else { tempfile::tempdir()? };
         let certificates = match certificates {
             Some(certificates) => Some(certificates.clone()),
             None if options.tls => Some(Certificates::create(folder.path())?),
@@ -243,4 +243,12 @@ impl Plan {
     fn client(&self, answer: Duration) -> Result<Client> {
         Client::connect(self.address, self.options.password.as_deref(), answer)
     }
+}
+
+/// A folder for a node of a cluster. With every change in the cluster a node writes what it knows,
+/// and serves nobody until the disk has it: on one that is busy that can take a second.
+fn folder_in_memory() -> Result<TempDir> {
+    const MEMORY: &str = "/dev/shm";
+    let memory = Path::new(MEMORY);
+    Ok(if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }?)
 }
