@@ -127,6 +127,9 @@ impl Demo {
         config.set_endpoint("upstream", upstream.address())?;
         let options = Options { program: parts.envoy, config: &config, workers: WORKERS };
         let envoy = Envoy::start(&options).await?;
+        if let Some(cluster) = &cluster {
+            cluster.found_by(&envoy).await?;
+        }
         Ok(Self { envoy, upstream, webdis, redis, cluster, limit })
     }
 

@@ -8,7 +8,7 @@ mod cluster {
 mod support;
 
 use anyhow::{Context, Result};
-use cluster::stage::{LIMITS, Stage, Tally, number};
+use cluster::stage::{LIMITS, Stage, Tally, number, with_limits};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -19,8 +19,9 @@ use tokio::sync::Mutex;
 use weir_lab::{
     eventually::eventually,
     http::Client,
+    link::{Cut, Link},
     load::Sample,
-    redis::{Cluster, cluster as redis_cluster},
+    redis::{Cluster, cluster::Options},
 };
 
 /// The range whose master is lost.
@@ -221,7 +222,7 @@ async fn all_limits_of_a_request_are_checked_while_their_slot_is_half_moved() ->
     const TOKEN: u64 = 10_000;
     const ASKED: u64 = 200;
     let _alone = ALONE.lock().await;
-    let cluster = Cluster::start(&artefact("WEIR_REDIS"), &redis_cluster::Options::default())?;
+    let cluster = Cluster::start(&artefact("WEIR_REDIS"), &Options::default())?;
     let mut config = config("redis-cluster.yaml", &shipped())?;
     cluster.add_to(&mut config)?;
     config.set_op_timeout(Duration::from_secs(2))?;
@@ -233,6 +234,7 @@ async fn all_limits_of_a_request_are_checked_while_their_slot_is_half_moved() ->
     })));
     config.set_policy("ingress", &policy.to_string())?;
     let running = start(config, 1).await?;
+    cluster.found_by(&running.envoy).await?;
     let mut client = Client::connect(running.envoy.address("ingress")?).await?;
     let mut ask = async |cost: &[u8]| {
         let headers: [(&str, &[u8]); 2] = [("x-api-key", b"alice"), ("x-cost", cost)];
@@ -269,4 +271,29 @@ async fn all_limits_of_a_request_are_checked_while_their_slot_is_half_moved() ->
     let charged = 2 * ASKED * TOKEN;
     assert_eq!([full_at(one)?, full_at(other)?], before.map(|at| at + charged));
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn envoy_starts_without_its_cluster_and_finds_it_later() -> Result<()> {
+    let _alone = ALONE.lock().await;
+    let cluster = Cluster::start(&artefact("WEIR_REDIS"), &Options::default())?;
+    let mut link = Link::start(*cluster.seeds().first().context("a node")?).await?;
+    link.cut(Cut::Reset).await?;
+    let mut config = with_limits(&cluster)?;
+    config.set_endpoints("redis", &[link.address()])?;
+    let running = start(config, 1).await?;
+    let mut client = Client::connect(running.envoy.address("ingress")?).await?;
+    for (limit, status) in LIMITS {
+        assert_eq!(client.get(&format!("/{limit}"), &[]).await?.status, status, "{limit}");
+    }
+    assert_eq!(running.count("unchecked").await?, 1);
+    assert_eq!(running.count("unavailable").await?, 1);
+
+    link.heal()?;
+    cluster.found_by(&running.envoy).await?;
+    eventually("a check", FAILOVER, async || {
+        let answer = client.get("/deny", &[]).await?;
+        Ok((answer.status == 200 && answer.header("ratelimit").is_some()).then_some(()))
+    })
+    .await
 }

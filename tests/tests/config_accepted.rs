@@ -89,8 +89,13 @@ async fn a_redis_cluster_with_a_password_and_tls_limits() -> Result<()> {
     limited["limits"][0]["rate"] = json!("4/second");
     config.set_policy("ingress", &limited.to_string())?;
     let running = start(config, 2).await?;
+    cluster.found_by(&running.envoy).await?;
     limits(&running, "redis-cluster.yaml").await?;
 
+    let keys = || -> Result<Vec<u64>> {
+        cluster.masters()?.into_iter().map(|master| master.client()?.count()).collect()
+    };
+    let before = keys()?;
     let mut client = Client::connect(running.envoy.address("ingress")?).await?;
     for caller in 0..20 {
         let name = format!("caller-{caller}");
@@ -98,9 +103,20 @@ async fn a_redis_cluster_with_a_password_and_tls_limits() -> Result<()> {
         assert_eq!(answer.status, 200, "{name}: {}", running.envoy.log());
     }
     assert_eq!(running.count("unchecked").await?, 0, "{}", running.envoy.log());
-    for master in cluster.masters()? {
-        assert!(master.client()?.count()? > 0, "a master has no key: the others have all");
+    let after = keys()?;
+    let everywhere = before.iter().zip(&after).all(|(before, after)| before < after);
+    assert!(everywhere, "the callers are not spread over the masters: {before:?}, {after:?}");
+
+    // A slot moves by TLS too, and Envoy follows it to a port for TLS.
+    let key = cluster.masters()?[0].client()?.keys()?.pop().context("a key")?;
+    let slot = cluster.slot_of(&key)?;
+    cluster.migrate(slot, 1)?.finish()?;
+    assert!(cluster.client_of(slot)?.get(&key)?.is_some(), "the bucket has moved");
+    for caller in 0..20 {
+        let name = format!("caller-{caller}");
+        client.get("/api/hello", &[("x-api-key", name.as_bytes())]).await?;
     }
+    assert_eq!(running.count("unchecked").await?, 0, "{}", running.envoy.log());
     Ok(())
 }
 

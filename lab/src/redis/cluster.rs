@@ -19,11 +19,15 @@ use super::{
 };
 use crate::{
     config::Config,
+    envoy::Envoy,
     eventually::{blocking, eventually},
 };
 
 /// How long the nodes may take to find each other and to copy what their masters have.
 const FORMING: Duration = Duration::from_secs(30);
+
+/// How long Envoy may take to ask one of them for the others.
+const FINDING: Duration = Duration::from_secs(20);
 
 /// How a cluster is started.
 #[derive(Clone, Debug)]
@@ -310,6 +314,19 @@ impl Cluster {
             None => config.remove_tls(NAME)?,
         }
         config.set_endpoints(NAME, &self.seeds())
+    }
+
+    /// Waits until an Envoy with the cluster `redis` has found every node.
+    ///
+    /// # Errors
+    /// When it does not in time.
+    pub async fn found_by(&self, envoy: &Envoy) -> Result<()> {
+        let all = u64::try_from(self.nodes.len())?;
+        eventually("Envoy to find the nodes", FINDING, async || {
+            let found = envoy.stat("cluster.redis.membership_total").await?;
+            Ok(found.is_some_and(|found| found >= all).then_some(()))
+        })
+        .await
     }
 
     /// The file that holds the password, if there is one.

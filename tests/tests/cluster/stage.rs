@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 use weir_lab::{
+    config::Config,
     eventually::eventually,
     http::Client,
     load::{self, LONGEST, MOST_REQUESTS, Plan, Report, Sample},
@@ -73,19 +74,11 @@ pub(crate) struct Tally {
 impl Stage {
     pub(crate) async fn start() -> Result<Self> {
         let cluster = Cluster::start(&artefact("WEIR_REDIS"), &cluster::Options::default())?;
-        let mut config = config("redis-cluster.yaml", &shipped())?;
-        cluster.add_to(&mut config)?;
-        config.rewrite_paths("ingress", "/api/hello")?;
-        config.set_op_timeout(OP_TIMEOUT)?;
-        config.set_timeout("ingress", DEADLINE)?;
-        let mut policy: Value = serde_json::from_str(&config.policy("ingress")?)?;
-        policy["limits"] = json!(LIMITS.map(|(name, _)| json!({
-            "name": name, "match": { "path": format!("/{name}") }, "key": ["header:x-api-key"],
-            "rate": "100/second", "burst": 100_000, "cost": "header:x-cost",
-            "on_store_failure": name,
-        })));
-        config.set_policy("ingress", &policy.to_string())?;
+        let config = with_limits(&cluster)?;
         let envoys = vec![start(config.clone(), 1).await?, start(config, 1).await?];
+        for running in &envoys {
+            cluster.found_by(&running.envoy).await?;
+        }
         let mut stage = Self { envoys, cluster, callers: Vec::new() };
         stage.find_callers().await?;
         Ok(stage)
@@ -245,6 +238,23 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// The configuration of an Envoy before a cluster.
+pub(crate) fn with_limits(cluster: &Cluster) -> Result<Config> {
+    let mut config = config("redis-cluster.yaml", &shipped())?;
+    cluster.add_to(&mut config)?;
+    config.rewrite_paths("ingress", "/api/hello")?;
+    config.set_op_timeout(OP_TIMEOUT)?;
+    config.set_timeout("ingress", DEADLINE)?;
+    let mut policy: Value = serde_json::from_str(&config.policy("ingress")?)?;
+    policy["limits"] = json!(LIMITS.map(|(name, _)| json!({
+        "name": name, "match": { "path": format!("/{name}") }, "key": ["header:x-api-key"],
+        "rate": "100/second", "burst": 100_000, "cost": "header:x-cost",
+        "on_store_failure": name,
+    })));
+    config.set_policy("ingress", &policy.to_string())?;
+    Ok(config)
 }
 
 impl Caller {
