@@ -316,13 +316,14 @@ impl Cluster {
         config.set_endpoints(NAME, &self.seeds())
     }
 
-    /// Waits until an Envoy with the cluster `redis` has found every node.
+    /// Waits until an Envoy with the cluster `redis` has found every master. It is told of a replica
+    /// only once that has been sent a change.
     ///
     /// # Errors
     /// When it does not in time.
     pub async fn found_by(&self, envoy: &Envoy) -> Result<()> {
-        let all = u64::try_from(self.nodes.len())?;
-        eventually("Envoy to find the nodes", FINDING, async || {
+        let all = u64::from(self.masters);
+        eventually("Envoy to find the masters", FINDING, async || {
             let found = envoy.stat("cluster.redis.membership_total").await?;
             Ok(found.is_some_and(|found| found >= all).then_some(()))
         })
