@@ -43,7 +43,7 @@ async fn start(way: Way, fields: &Value) -> Result<(Stage, Behind)> {
         config.set_endpoint(cluster, address)?;
         nodes.push(behind.redis.as_ref().context("no Redis")?.client()?);
     }
-    Ok((Stage::start(config, nodes).await?, behind))
+    Ok((Stage::start(config, nodes, None).await?, behind))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,7 +73,7 @@ async fn start_with_cluster(fields: &Value) -> Result<(Stage, Cluster)> {
     policy.as_object_mut().context("a policy")?.remove("key_secret");
     config.set_policy("ingress", &policy.to_string())?;
     let nodes = cluster.masters()?.into_iter().map(Redis::client).collect::<Result<_>>()?;
-    Ok((Stage::start(config, nodes).await?, cluster))
+    Ok((Stage::start(config, nodes, Some(&cluster)).await?, cluster))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -39,12 +39,21 @@ pub struct Stage {
 
 impl Stage {
     /// Starts the gateways with a configuration that leads to the store, if there is one.
-    pub async fn start(mut config: Config, nodes: Vec<redis::Client>) -> Result<Self> {
+    pub async fn start(
+        mut config: Config,
+        nodes: Vec<redis::Client>,
+        cluster: Option<&redis::Cluster>,
+    ) -> Result<Self> {
         let upstream = Server::start(None).await?;
         config.set_endpoint("upstream", upstream.address())?;
         let program = artefact("WEIR_ENVOY");
         let options = Options { program: &program, config: &config, workers: 1 };
         let fleet = Fleet::start(&options, GATEWAYS).await?;
+        for gateway in fleet.gateways() {
+            if let Some(cluster) = cluster {
+                cluster.found_by(gateway).await?;
+            }
+        }
         let mut clients = Vec::new();
         for address in fleet.addresses("ingress")? {
             clients.push(http::Client::connect(address).await?);
