@@ -84,10 +84,13 @@ async fn a_redis_cluster_with_a_password_and_tls_limits() -> Result<()> {
     cluster.add_to(&mut config)?;
     config.set_op_timeout(Duration::from_secs(2))?;
     config.set_timeout("ingress", "1s")?;
-    let shipped: serde_json::Value = serde_json::from_str(&config.policy("ingress")?)?;
-    let mut limited = shipped.clone();
-    limited["limits"][0]["rate"] = json!("4/second");
-    config.set_policy("ingress", &limited.to_string())?;
+    let mut policy: serde_json::Value = serde_json::from_str(&config.policy("ingress")?)?;
+    // A bucket of these rates lives for longer than this test.
+    policy["limits"][0]["rate"] = json!("4/minute");
+    policy["limits"][0]["burst"] = json!(4);
+    policy["limits"][1]["rate"] = json!("6000/hour");
+    policy["limits"][1]["burst"] = json!(6000);
+    config.set_policy("ingress", &policy.to_string())?;
     let running = start(config, 2).await?;
     cluster.found_by(&running.envoy).await?;
     limits(&running, "redis-cluster.yaml").await?;
